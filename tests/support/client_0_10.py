@@ -115,6 +115,11 @@ def headers(**values: str) -> amqp.MessageProperties:
     return amqp.MessageProperties(application_headers=Map(entries))
 
 
+def tune_ok(tune: amqp.ConnectionTune, heartbeat: int = 0) -> amqp.ConnectionTuneOk:
+    """What is agreed to: all that is offered, but the heartbeat."""
+    return Tuning(channel_max=offered(tune).channel_max, heartbeat=heartbeat).answer(tune)
+
+
 @define(eq=False)
 class ClientSession:
     """One session of a client."""
@@ -140,7 +145,8 @@ class ClientSession:
         *,
         sync: bool = False,
     ) -> int:
-        """Send a command; its id."""
+        """Send a command; its id. Raises `Refused` where the session has ended."""
+        self.check()
         command_id = self.session.send(command, structs, body, sync=sync)
         self.client.flush()
         return command_id
@@ -361,9 +367,7 @@ class Client010:
             assert answer is not None, "who asks?"
             self.say(amqp.ConnectionSecureOk(response=answer(control.challenge or b"")))
         assert isinstance(control, amqp.ConnectionTune), control
-        offer = offered(control)
-        wanted = Tuning(channel_max=offer.channel_max, heartbeat=heartbeat)
-        self.say(wanted.answer(control))
+        self.say(tune_ok(control, heartbeat))
         self.say(amqp.ConnectionOpen(virtual_host=vhost.encode(), capabilities=EMPTY_ARRAY))
         self.control(amqp.ConnectionOpenOk)
         return start

@@ -106,16 +106,11 @@ SET_BY_OTHERS = {
     },
 }
 
-#: What is to dial a broker of AMQP 0-10.
-NEXT = "the dialer, for brokers of AMQP 0-10"
-
-#: What is called from elsewhere, and by whom: libraries, and what is built next on a room that is new.
+#: What is called from elsewhere, and by whom: libraries.
 CALLED_BY_OTHERS = {
     "amqpgate.admin.https:create_ssl_context": "hypercorn",
-    "amqpgate.bridge.v0_10.broker:BrokerTranslator": NEXT,
     "amqpgate.inject.manifests:ignore_aliases": "PyYAML",
     "amqpgate.logs:emit": "logging",
-    "amqpgate.protocol.v0_10.sending:outstanding": NEXT,
     "amqpgate.telemetry.tracing.export:on_start": "OpenTelemetry",
 }
 

@@ -44,17 +44,18 @@ from amqpgate.bridge.translator import Translator
 from amqpgate.bridge.v0_9_1 import NATIVE, pair_of
 from amqpgate.bridge.versions import (
     VERSIONS,
+    AnyVersion,
+    TranslatedVersion,
     Version,
     for_broker,
-    for_client,
     for_product,
     interpreter_for,
-    translator_for,
 )
 
 __all__ = [
     "NATIVE",
     "VERSIONS",
+    "AnyVersion",
     "ChannelAlert",
     "ChannelOk",
     "ChannelPing",
@@ -63,13 +64,12 @@ __all__ = [
     "ConnectionRedirect",
     "Crossing",
     "Interpreter",
+    "TranslatedVersion",
     "Translator",
     "UnsupportedInVersion",
     "Version",
     "for_broker",
-    "for_client",
     "for_product",
     "interpreter_for",
     "pair_of",
-    "translator_for",
 ]

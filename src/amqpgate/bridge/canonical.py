@@ -1,19 +1,25 @@
 """What the canonical model has besides AMQP 0-9-1: the methods that older versions have and it lacks.
 
 They are values to decide on, and have no bytes of their own: an interpreter whose version knows them writes
-them as that version does. Fields are in the order of the specifications. Methods of whole classes that 0-9-1
-lacks (file, stream, dtx, tunnel, test, message) are not here: they stay what their version's module makes
-of them, and another version has them if it has a method of that name.
+them as that version does. Only a redirect has, for a translator may have one to say. Fields are in the order
+of the specifications. Methods of whole classes that 0-9-1 lacks (file, stream, dtx, tunnel, test, message)
+are not here: they stay what their version's module makes of them, and another version has them if it has a
+method of that name.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from struct import Struct
+from typing import ClassVar, Final, Self
 
 from attrs import frozen
 
+from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.method import Method
+from amqpgate.wire.primitives import Buffer, get_shortstr, put_shortstr
 from amqpgate.wire.tables import EMPTY_TABLE, Table
+
+_INDEX: Final = Struct(">I")
 
 
 class _Extra(Method):
@@ -38,6 +44,16 @@ class ConnectionRedirect(_Extra):
 
     host: str = ""
     known_hosts: str = ""
+
+    def encode(self, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
+        """As 0-9 writes it."""
+        return _INDEX.pack(self.INDEX) + put_shortstr(self.host) + put_shortstr(self.known_hosts)
+
+    @classmethod
+    def decode(cls, buf: Buffer, pos: int, end: int, dialect: Dialect = RABBITMQ_0_9_1) -> Self:
+        host, pos = get_shortstr(buf, pos, end)
+        known_hosts, _ = get_shortstr(buf, pos, end)
+        return cls(host, known_hosts)
 
 
 @frozen

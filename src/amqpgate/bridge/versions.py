@@ -3,8 +3,11 @@
 A client gets its interpreter by its protocol header, and by its product in start-ok; a broker by its version
 and its start.
 
-Each module ``v*.py`` of this room is one version: ``v0_9_1`` registers "0-9-1". Its name alone is known until
-somebody meets the version, since its methods take a tenth of a second to import.
+Each module or package ``v*`` of this room is one version: ``v0_9_1`` registers "0-9-1". Its name alone is
+known until somebody meets the version, since its methods take a tenth of a second to import.
+
+A version whose frames are those of 0-9-1 is a `Version`, which has interpreters. Any other one is a
+`TranslatedVersion`: there a translator stands before each peer, and makes a peer of 0-9-1 of it.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -23,7 +26,7 @@ from amqpgate.bridge.interpreter import Interpreter
 from amqpgate.bridge.translator import Translator
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.errors import UnsupportedVersionError
-from amqpgate.protocol.header import HEADER_0_10, HEADER_MAGIC
+from amqpgate.protocol.header import HEADER_MAGIC
 from amqpgate.wire.dialects import Dialect, VersionNumbers, version_name
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -75,6 +78,31 @@ class Version:
         return _of_product(self.broker_products, product) or self.broker
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class TranslatedVersion:
+    """One version whose frames are not 0-9-1's. Its translators are imported when the first one is made: that
+    takes a tenth of a second."""
+
+    #: As settings name it: "0-10".
+    name: str
+    #: The eight bytes with which either peer asks for it.
+    header: bytes
+    #: A peer as it is seen through its translator.
+    interpreter: Interpreter
+    #: Makes the translator of a client that has sent ``header``, which it answers.
+    client: Callable[[], Translator]
+    #: Makes the translator of a broker that has answered ``header`` with the same, given a name that no other
+    #: connection to the broker has.
+    broker: Callable[[str], Translator]
+    #: Other headers: none.
+    client_headers: frozenset[bytes] = attrs.field(default=frozenset(), init=False)
+    broker_headers: frozenset[bytes] = attrs.field(default=frozenset(), init=False)
+
+
+AnyVersion: TypeAlias = Version | TranslatedVersion
+V = TypeVar("V", Version, TranslatedVersion)
+
+
 def _of_product(products: Mapping[str, Dialect], product: str) -> Dialect | None:
     product = product.lower()
     return next(
@@ -91,14 +119,14 @@ class VersionRegistry:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = sorted(names, key=_numbers_in, reverse=True)
-        self._known: dict[str, Version] = {}
+        self._known: dict[str, AnyVersion] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
         """As settings have them, the newest first."""
         return tuple(self._names)
 
-    def register(self, version: Version) -> Version:
+    def register(self, version: V) -> V:
         """Add a version. Raises ``ValueError`` where another one has its name or its header."""
         headers = {version.header} | version.client_headers
         for known in self._known.values():
@@ -109,7 +137,7 @@ class VersionRegistry:
             self._names = sorted([*self._names, version.name], key=_numbers_in, reverse=True)
         return version
 
-    def named(self, name: str) -> Version:
+    def named(self, name: str) -> AnyVersion:
         """The version of that name. Raises `UnsupportedVersionError`."""
         if name not in self._known and name in self._names:
             import_module(f"{__package__}.v{name.replace('-', '_')}")
@@ -118,31 +146,38 @@ class VersionRegistry:
         return self._known[name]
 
     def numbered(self, numbers: VersionNumbers) -> Version:
-        """The version of these numbers. Raises `UnsupportedVersionError`."""
+        """The version of these numbers, which has dialects. Raises `UnsupportedVersionError`."""
         for known in self._known.values():
-            if known.numbers == numbers:
+            if isinstance(known, Version) and known.numbers == numbers:
                 return known
-        return self.named(version_name(numbers))
+        found = self.named(version_name(numbers))
+        if isinstance(found, TranslatedVersion):
+            raise UnsupportedVersionError(f"AMQP {found.name} has no dialects: it is translated")
+        return found
 
-    def of_client(self, header: bytes) -> Version | None:
-        """The version that a client asks for with this protocol header."""
+    def of_client(self, header: bytes) -> AnyVersion | None:
+        """The version that a client asks for with this protocol header; None: no version has it."""
+        if not header.startswith(HEADER_MAGIC):
+            return None
         for known in self._known.values():
             if header == known.header or header in known.client_headers:
                 return known
         return next((each for each in self._all() if header in {each.header} | each.client_headers), None)
 
-    def of_broker(self, header: bytes) -> Version | None:
+    def of_broker(self, header: bytes) -> AnyVersion | None:
         """The version that a broker asks for with this protocol header."""
         return next((each for each in self._all() if header in {each.header} | each.broker_headers), None)
 
-    def started(self, numbers: tuple[int, int], asked: Version) -> Version | None:
+    def started(self, numbers: tuple[int, int], asked: AnyVersion) -> AnyVersion | None:
         """The version that a broker starts that was asked for ``asked``: that one, or else the newest that
-        has these numbers in its connection.start."""
-        if asked.start == numbers:
+        has these numbers in its connection.start. The start of a translator's is always its own."""
+        if isinstance(asked, TranslatedVersion) or asked.start == numbers:
             return asked
-        return next((each for each in self._all() if each.start == numbers), None)
+        return next(
+            (each for each in self._all() if isinstance(each, Version) and each.start == numbers), None
+        )
 
-    def _all(self) -> Iterable[Version]:
+    def _all(self) -> Iterable[AnyVersion]:
         return map(self.named, self._names)
 
 
@@ -154,8 +189,7 @@ def _numbers_in(name: str) -> tuple[int, ...]:
 VERSIONS: Final = VersionRegistry(
     module.name.removeprefix("v").replace("_", "-")
     for module in pkgutil.iter_modules([str(Path(__file__).parent)])
-    # A package is a translator's: its version has no interpreter.
-    if not module.ispkg and re.fullmatch(r"v[0-9]+(_[0-9]+)+", module.name)
+    if re.fullmatch(r"v[0-9]+(_[0-9]+)+", module.name)
 )
 
 
@@ -165,24 +199,6 @@ def interpreter_for(dialect: Dialect) -> Interpreter:
     Raises `UnsupportedVersionError` for a dialect of an unknown version.
     """
     return VERSIONS.numbered(dialect.version).interpreter(dialect)
-
-
-def for_client(header: bytes) -> Interpreter | None:
-    """The interpreter for the client that has sent this protocol header; None: no version has it."""
-    version = VERSIONS.of_client(header) if header.startswith(HEADER_MAGIC) else None
-    return None if version is None else version.client()
-
-
-def translator_for(header: bytes) -> Translator | None:
-    """The translator for the client that has sent this protocol header, which it answers.
-
-    Its interpreter is ``NATIVE`` then. None: an interpreter is all that it needs, or no version has it. The
-    first one takes a tenth of a second, for what it imports.
-    """
-    if header != HEADER_0_10:
-        return None
-    translator: Translator = import_module("amqpgate.bridge.v0_10.client").ClientTranslator()
-    return translator
 
 
 def for_product(interpreter: Interpreter, start_ok: amqp.ConnectionStartOk) -> Interpreter:
@@ -200,11 +216,13 @@ def _for_product(interpreter: Interpreter, product: str) -> Interpreter:
     return interpreter if dialect is None else interpreter_for(dialect)
 
 
-def for_broker(version: Version, start: amqp.ConnectionStart) -> Interpreter:
+def for_broker(version: AnyVersion, start: amqp.ConnectionStart) -> Interpreter:
     """The interpreter for the broker that has answered the header of ``version`` with ``start``.
 
-    Up to start all versions are the same on the wire. Raises `UnsupportedVersionError`.
+    Up to start all versions are the same on the wire, or are translated. Raises `UnsupportedVersionError`.
     """
+    if isinstance(version, TranslatedVersion):
+        return version.interpreter
     product = str(start.server_properties.get("product", ""))
     dialect = version.broker_dialect(product)
     # RabbitMQ speaks 0-9-1 to who asks for 0-9.

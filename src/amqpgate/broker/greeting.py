@@ -29,6 +29,13 @@ CAPABILITIES: Final = (
 
 MECHANISMS: Final = (PLAIN, AMQPLAIN)
 
+#: What a client may look for in vain, for people. The second sentence is for those of AMQP 0-10.
+LACKS: Final = (
+    "storage, expiry, dead letters, queue limits, message priorities, single active consumers, quorum queues,"
+    " streams, permissions. AMQP 0-10: browsing, selectors, last-value queues, distributed transactions,"
+    " resuming sessions, fragments, management by messages, classes file and stream"
+)
+
 
 @frozen
 class Greeting:
@@ -47,6 +54,7 @@ class Greeting:
         properties = {
             "capabilities": dict.fromkeys(CAPABILITIES, True),
             "information": "In memory, for demonstrations and tests only: nothing survives a restart",
+            "lacks": LACKS,
             "platform": f"Python {platform.python_version()}",
             "product": PRODUCT,
             "version": __version__,

@@ -4,7 +4,8 @@
 
     EmbeddedBroker.serve ── one task per client ─┬─ reads and answers
                                                  ├─ sends what is in the outbox
-                                                 └─ heartbeats
+                                                 ├─ heartbeats
+                                                 └─ AMQP 0-10: what the translator answers
 
 Cancelling ``serve`` ends all of it: clients that are logged in get connection.close 320 if they take it
 at once, and every socket is closed.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -25,11 +26,18 @@ from amqpgate.broker.greeting import Greeting
 from amqpgate.broker.outbox import Outbox
 from amqpgate.broker.session import BrokerSession
 from amqpgate.broker.state import BrokerState
+from amqpgate.broker.translated import TranslatedStream
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.header import HEADER_0_10, HEADER_SIZE
 from amqpgate.protocol.heartbeat import Heartbeat
+from amqpgate.wire.dialects import HEADER_0_9_1
 
 log = logging.getLogger(__name__)
 
 DEFAULT_USERS: Final[Mapping[str, str]] = MappingProxyType({"guest": "guest"})
+
+#: What the broker speaks, as settings name it.
+VERSIONS: Final = ("0-9-1", "0-10")
 
 #: Bytes of all messages together; more are refused.
 MEMORY_LIMIT: Final = 256 * 1024 * 1024
@@ -44,7 +52,11 @@ _FAREWELL_TIMEOUT: Final = 0.2
 
 
 class EmbeddedBroker:
-    """An AMQP 0-9-1 broker in memory, for demonstrations and fast tests only.
+    """A broker of AMQP 0-9-1 and 0-10 in memory, for demonstrations and fast tests only.
+
+    ``versions`` are those of `VERSIONS` that it speaks. It answers the header of another one with that of
+    0-9-1, or of 0-10 where that is all, and hangs up. :class:`ValueError` for versions that it does not have,
+    or none.
 
     ``users`` are names and passwords; every user may do everything in every virtual host of ``vhosts``.
     ``memory_limit`` is in bytes; publishes beyond it are refused with basic.nack on channels in confirm
@@ -57,11 +69,17 @@ class EmbeddedBroker:
         users: Mapping[str, str] = DEFAULT_USERS,
         vhosts: Iterable[str] = ("/",),
         *,
+        versions: Sequence[str] = VERSIONS,
         memory_limit: int = MEMORY_LIMIT,
         frame_max: int = 131_072,
         channel_max: int = 2047,
         heartbeat: int = 60,
     ) -> None:
+        unknown = [version for version in versions if version not in VERSIONS]
+        if unknown or not versions:
+            which = ", ".join(unknown) or "none"
+            raise ValueError(f"they are some of {', '.join(VERSIONS)}, and not {which}")
+        self._versions = tuple(versions)
         self._state = BrokerState.of(users, vhosts, memory_limit)
         self._greeting = Greeting(frame_max, channel_max, heartbeat)
 
@@ -91,7 +109,7 @@ class EmbeddedBroker:
 
     async def serve_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
         """Serve one client on a stream that is there already, and close it."""
-        await _Client(stream, self._state, self._greeting).serve()
+        await _Client(stream, self._state, self._greeting, self._versions).serve()
 
 
 @define(eq=False, repr=False)
@@ -101,6 +119,7 @@ class _Client:
     stream: trio.abc.HalfCloseableStream
     state: BrokerState
     greeting: Greeting
+    versions: tuple[str, ...]
     session: BrokerSession = field(init=False)
     heartbeat: Heartbeat = field(init=False)
     _to_send: trio.Event = field(factory=trio.Event)
@@ -109,6 +128,8 @@ class _Client:
     _tuned: trio.Event = field(factory=trio.Event)
     #: The writer is between two chunks, so that a frame of ours would arrive whole.
     _between_chunks: bool = True
+    #: The stream of a client of AMQP 0-10.
+    _translated: TranslatedStream | None = None
     #: Bounds the reading: the handshake, and the wait for a close-ok.
     _reading: trio.CancelScope = field(factory=trio.CancelScope)
 
@@ -125,7 +146,7 @@ class _Client:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, nursery.cancel_scope)
                 nursery.start_soon(self._keep_alive, nursery.cancel_scope)
-                await self._read()
+                await self._read(nursery)
                 self.session.close()
                 if self.session.is_over:
                     await self._finish()
@@ -136,22 +157,50 @@ class _Client:
             self.session.close()
             await trio.aclose_forcefully(self.stream)
 
-    async def _read(self) -> None:
+    async def _read(self, nursery: trio.Nursery) -> None:
         session = self.session
         self._reading.deadline = trio.current_time() + _HANDSHAKE_TIMEOUT
         with self._reading:
-            while not session.is_over:
-                try:
+            try:
+                data: bytes | bytearray = await self._begin(nursery)
+                while data:
+                    for _ in session.receive(data):
+                        while session.outbox.is_congested:
+                            await self._next_progress()
+                    self._note_state()
+                    if session.is_over:
+                        return
                     data = await self.stream.receive_some(_CHUNK)
-                except trio.BrokenResourceError:
-                    return
-                if not data:
-                    return
-                self.heartbeat.received(trio.current_time())
-                for _ in session.receive(data):
-                    while session.outbox.is_congested:
-                        await self._next_progress()
-                self._note_state()
+                    self._heard()
+            except trio.BrokenResourceError:
+                return
+            except ProtocolViolation as violation:
+                session.abandon(violation)
+
+    async def _begin(self, nursery: trio.Nursery) -> bytes:
+        """What the client sends first, of AMQP 0-9-1; nothing if it has no header, or none that is spoken."""
+        data = b""
+        while len(data) < HEADER_SIZE:
+            more = bytes(await self.stream.receive_some(_CHUNK))
+            if not more:
+                return b""
+            data += more
+        if data.startswith(HEADER_0_10) and "0-10" in self.versions:
+            # It takes a tenth of a second to import, which a client of 0-9-1 is spared.
+            from amqpgate.broker.translating import translator_for
+
+            translator = translator_for(self.session)
+            self._translated = TranslatedStream(self.stream, translator, data[HEADER_SIZE:], self._heard)
+            self.stream = self._translated
+            nursery.start_soon(self._translated.send_answers)
+            return HEADER_0_9_1
+        if "0-9-1" not in self.versions:
+            self.session.turn_away(HEADER_0_10)
+            return b""
+        return data
+
+    def _heard(self) -> None:
+        self.heartbeat.received(trio.current_time())
 
     async def _next_progress(self) -> None:
         self._progress = trio.Event()
@@ -196,7 +245,7 @@ class _Client:
         while True:
             await trio.sleep_until(self.heartbeat.next_deadline)
             now = trio.current_time()
-            if self.session.outbox.is_congested:
+            if self.session.outbox.is_congested or (self._translated and self._translated.is_full):
                 # We do not read from it now, so its silence means nothing.
                 self.heartbeat.received(now)
             if self.heartbeat.is_expired(now):

@@ -62,6 +62,11 @@ class BrokerSession:
     _channels: dict[int, BrokerChannel] = field(factory=dict)
     _capabilities: Table = EMPTY_TABLE
 
+    @property
+    def vhost(self) -> VirtualHost | None:
+        """Where the client is; None before connection.open, and after the end."""
+        return self._vhost
+
     # What the client sends.
 
     def receive(self, data: bytes | bytearray) -> Iterator[None]:
@@ -97,6 +102,17 @@ class BrokerSession:
             self._refuse(ProtocolViolation(320, text))
         self.is_over = True
 
+    def turn_away(self, header: bytes) -> None:
+        """The client does not speak what is spoken here: that is ``header``, with which it is answered."""
+        self.outbox.put(header)
+        self.is_over = True
+
+    def abandon(self, why: ProtocolViolation) -> None:
+        """The client breaks a protocol below this one, of which it has been told."""
+        log.info("closing a connection: %s", why)
+        self.close()
+        self.is_over = True
+
     def close(self) -> None:
         """Let go of everything that the connection had. May be called more than once."""
         for number in list(self._channels):
@@ -119,8 +135,7 @@ class BrokerSession:
             case HeaderReceived():
                 self.send(0, self.greeting.start())
             case HeaderRefused():
-                self.outbox.put(event.answer)
-                self.is_over = True
+                self.turn_away(event.answer)
 
     def _handle_connection(self, method: Method) -> None:
         match method:

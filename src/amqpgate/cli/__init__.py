@@ -13,6 +13,7 @@ imported when the verb runs, so that ``--help`` is quick.
 
 ``run``     serve              ``check``   look, but do not serve
 ``demo``    show it            ``health``  ask a running gateway
+``broker``  the embedded broker alone, for tests
 ``policy``  test, explain, check, compare and import policies; its verbs are in ``policy_*``
 ``audit``   what audit records tell; its verbs are in ``audit_*``
 ``inject``  sidecars for pods, off line or as a webhook
@@ -28,7 +29,7 @@ imported when the verb runs, so that ``--help`` is quick.
 ``show``      one place, policy or setting as one line
 
 Neighbours: calls ``app``, ``inject``, ``config``, ``policy``, ``pipeline``, ``logs``; ``demo``
-uses ``broker`` and ``protocol`` besides. Nobody calls this room.
+uses ``broker`` and ``protocol`` besides, and ``broker`` uses ``broker``. Nobody calls this room.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ __all__ = ["VERBS", "main"]
 #: Each verb, and the module of this room that has a command of its name.
 VERBS: Final[dict[str, str]] = {
     "audit": "audit",
+    "broker": "broker",
     "check": "check",
     "close": "sessions",
     "decisions": "decisions",

@@ -34,7 +34,7 @@ _COLUMNS = (
 @click.option("--vhost", metavar="NAME", help="Of this virtual host.")
 @click.option("--client", metavar="ADDRESS", help="From this address; 10.0.* is what begins so.")
 @click.option("--upstream", metavar="NAME", help="Whose messages go there.")
-@click.option("--version", metavar="VERSION", help="Whose client speaks it: 0-8, 0-9 or 0-9-1.")
+@click.option("--version", metavar="VERSION", help="Whose client speaks it: 0-8, 0-9, 0-9-1 or 0-10.")
 @click.option("--flow", metavar="STATE", help="In this state, such as running or throttled.")
 @click.option("--sort", metavar="COLUMN", default="-published", show_default=True, help="- is descending.")
 @click.option(

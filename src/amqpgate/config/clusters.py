@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
@@ -13,7 +13,11 @@ from amqpgate.yamldoc import Invalid, Percent, Seconds, between, doc
 Order: TypeAlias = Literal["listed", "weighted"]
 
 #: Which version of AMQP is spoken with a broker: those that ``bridge.VERSIONS`` has, which a test compares.
-AmqpVersion: TypeAlias = Literal["auto", "0-9-1", "0-9", "0-8"]
+AmqpVersion: TypeAlias = Literal["auto", "0-10", "0-9-1", "0-9", "0-8"]
+
+#: Versions of which clients cannot share connections: a pool counts on channels of 0-9-1, and on what
+#: RabbitMQ answers there.
+UNSHARED: Final[frozenset[AmqpVersion]] = frozenset({"0-10"})
 
 #: Where a broker may send the gateway.
 Redirects: TypeAlias = Literal["cluster", "any", "never"]

@@ -8,7 +8,16 @@ from typing import Literal, TypeAlias
 import attrs
 
 from amqpgate.config.address import PORTS, Address, AmqpUrl, Login, is_ipv6, is_name
-from amqpgate.config.clusters import AmqpVersion, Endpoint, HealthCheck, Order, Outliers, Redirects, Retries
+from amqpgate.config.clusters import (
+    UNSHARED,
+    AmqpVersion,
+    Endpoint,
+    HealthCheck,
+    Order,
+    Outliers,
+    Redirects,
+    Retries,
+)
 from amqpgate.config.pooling import Connections, Pooling
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc import FilePath, Invalid, Seconds, Secret, Size, WholeSeconds, between, doc, not_empty
@@ -138,15 +147,15 @@ class Upstream:
     redirects: Redirects = attrs.field(
         default="cluster",
         metadata=doc(
-            "follow a broker's connection.redirect (AMQP 0-8, 0-9): to the cluster's own endpoints; `any`: "
-            "wherever it points, which lets the broker choose whom the gateway connects to; or `never`"
+            "follow a broker's connection.redirect (AMQP 0-8, 0-9, 0-10): to the cluster's own endpoints; "
+            "`any`: wherever it points, which lets the broker choose whom the gateway connects to; or `never`"
         ),
     )
     connections: Connections = attrs.field(
         default="own",
         metadata=doc(
             "`own`: each client has a connection to the broker of its own; `pooled`: clients with the same "
-            "virtual host and login share a few"
+            "virtual host and login share a few, which is not for brokers of AMQP 0-10"
         ),
     )
     pool: Pooling = attrs.field(
@@ -224,6 +233,11 @@ class Upstream:
             raise Invalid("a user needs password or passwordFile", "user")
         if self.user is None and has_password:
             raise Invalid("a password needs a user", "password" if self.password else "password_file")
+        if self.connections == "pooled" and self.version in UNSHARED:
+            raise Invalid(
+                f"clients cannot share connections of AMQP {self.version}: leave out 'connections: pooled'",
+                "connections",
+            )
 
     def _check_endpoints(self) -> None:
         if not self.endpoints:

@@ -44,7 +44,7 @@ def _cluster(cluster: Cluster, sessions: int, now: float) -> JSON:
                 "available": endpoint.is_available(now),
                 "ejected_for": round(max(0.0, endpoint.ejected_until - now), 3),
                 "failures": endpoint.failures,
-                "speaks": None if endpoint.version is None else "-".join(map(str, endpoint.version)),
+                "speaks": endpoint.version if settings.version == "auto" else settings.version,
             }
             for endpoint in cluster.endpoints
         ],

@@ -554,7 +554,7 @@ def _wild(play: Play, choices: Choices) -> None:
             )
         case 2:
             play.inbox.append(frame(ALONE, choices.below(2), choices.some(40), channel=channel))
-        case 3 if play.inbox:
+        case 3 if play.inbox and play.inbox[-1]:
             spoilt = bytearray(play.inbox.pop())
             spoilt[choices.below(len(spoilt))] = choices.byte()
             play.inbox.append(bytes(spoilt))

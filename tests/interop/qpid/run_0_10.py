@@ -2,7 +2,8 @@
 """Qpid's conformance tests of AMQP 0-10, for Python 2.7 and two unpacked source distributions.
 
 run_0_10.py QPID_PYTHON QPID_TOOLS                      prints the name of each test
-run_0_10.py QPID_PYTHON QPID_TOOLS PORT VHOST NAME      runs one; prints [outcome, why not passed, traceback]
+run_0_10.py QPID_PYTHON QPID_TOOLS PORT VHOST NAME...   runs them; prints a line for each:
+                                                        [outcome, why not passed, traceback]
 
 They are those of a broker (`qpid_tests.broker_0_10`), and of the messaging API those that talk to one
 (`qpid.tests.messaging`). Whoever runs it sets a time limit.
@@ -61,10 +62,9 @@ class Config:
     defines = {}
 
 
-def run(port, vhost, name):
+def run(port, name):
     """Outcome, why it is not passed, and where."""
     logging.disable(logging.CRITICAL)
-    choose_vhost(vhost)
     Config.broker = URL("guest/guest@127.0.0.1:%s" % port)
     prefix, method = name.rsplit(".", 1)
     cls = classes()[prefix]
@@ -90,8 +90,9 @@ if len(sys.argv) == 3:
     for name in names():
         print(name)
 else:
-    outcome = run(*sys.argv[3:6])
-    print("\n" + json.dumps(outcome))
-    sys.stdout.flush()
-    # Its threads may wait for a connection that is gone.
+    choose_vhost(sys.argv[4])
+    for name in sys.argv[5:]:
+        print("\n" + json.dumps(run(sys.argv[3], name)))
+        sys.stdout.flush()
+    # Their threads may wait for a connection that is gone.
     os._exit(0)

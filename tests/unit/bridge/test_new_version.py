@@ -10,7 +10,14 @@ from typing import get_args
 import attrs
 import pytest
 
-from amqpgate.bridge import VERSIONS, Interpreter, Version, for_broker, for_client, interpreter_for
+from amqpgate.bridge import (
+    VERSIONS,
+    Interpreter,
+    TranslatedVersion,
+    Version,
+    for_broker,
+    interpreter_for,
+)
 from amqpgate.bridge.v0_9_1 import Interpreter091
 from amqpgate.bridge.versions import VersionRegistry
 from amqpgate.codegen.__main__ import project_root
@@ -68,11 +75,11 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Version:
 
 
 def test_a_registered_version_is_found_in_every_way(registered: Version) -> None:
-    assert VERSIONS.names == ("0-11", "0-9-1", "0-9", "0-8")
+    assert VERSIONS.names == ("0-11", "0-10", "0-9-1", "0-9", "0-8")
     assert VERSIONS.named("0-11") is VERSIONS.numbered((0, 11, 0)) is registered
     assert VERSIONS.of_client(NEW.header) is VERSIONS.of_broker(NEW.header) is registered
     assert VERSIONS.started((0, 11), VERSIONS.named("0-9-1")) is registered
-    client, broker = for_client(NEW.header), for_broker(VERSIONS.numbered((0, 11, 0)), amqp.ConnectionStart())
+    client, broker = registered.client(), for_broker(VERSIONS.numbered((0, 11, 0)), amqp.ConnectionStart())
     assert (type(client), type(broker)) == (NewInterpreter, NewInterpreter)
     rabbit = amqp.ConnectionStart(0, 11, Table.of({"product": "RabbitMQ"}))
     assert for_broker(VERSIONS.numbered((0, 11, 0)), rabbit).is_native
@@ -95,7 +102,7 @@ def test_an_unknown_version_raises(find: Callable[[], object]) -> None:
 
 
 def test_no_version_has_an_unknown_header() -> None:
-    assert for_client(NEW.header) is None
+    assert VERSIONS.of_client(NEW.header) is None
     assert VERSIONS.of_broker(NEW.header) is None
     assert VERSIONS.started((0, 11), VERSIONS.named("0-9-1")) is None
 
@@ -144,8 +151,38 @@ def test_settings_name_every_version_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("name", VERSIONS.names)
+def test_each_version_is_named_to_people(name: str) -> None:
+    version = VERSIONS.named(name)
+    assert for_broker(version, amqp.ConnectionStart()).version == f"AMQP {name}"
+
+
+def test_a_translated_version_is_found_by_its_header_and_has_no_dialects() -> None:
+    version = VERSIONS.named("0-10")
+    assert isinstance(version, TranslatedVersion)
+    assert VERSIONS.of_client(version.header) is VERSIONS.of_broker(version.header) is version
+    # Its translator starts 0-9-1, whatever the broker has said.
+    assert VERSIONS.started((0, 9), version) is version
+    assert version.interpreter.is_native
+    with pytest.raises(UnsupportedVersionError, match="is translated"):
+        VERSIONS.numbered((0, 10, 0))
+
+
+def test_the_translators_of_a_version_are_of_its_peers() -> None:
+    version = VERSIONS.named("0-10")
+    assert isinstance(version, TranslatedVersion)
+    # A client is answered; of a broker the answer has come.
+    assert (version.client().bytes_for_peer(), version.broker("n").bytes_for_peer()) == (version.header, b"")
+
+
+def _interpreted() -> list[Version]:
+    found = map(VERSIONS.named, VERSIONS.names)
+    return [version for version in found if isinstance(version, Version)]
+
+
+@pytest.mark.parametrize("name", [version.name for version in _interpreted()])
 def test_each_version_speaks_what_it_registers(name: str) -> None:
     version = VERSIONS.named(name)
+    assert isinstance(version, Version)
     interpreter = version.interpreter(version.broker)
     assert isinstance(interpreter, Interpreter)
     assert interpreter.version == f"AMQP {name}"
@@ -157,5 +194,5 @@ def test_each_version_speaks_what_it_registers(name: str) -> None:
 
 def test_codegen_makes_the_methods_of_every_version() -> None:
     made = {source.module: (source.version, source.header) for source in sources(project_root())}
-    versions = map(VERSIONS.named, VERSIONS.names)
+    versions = _interpreted()
     assert made == {"v" + each.name.replace("-", "_"): (each.numbers, each.header) for each in versions}

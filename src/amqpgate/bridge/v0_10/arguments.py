@@ -51,6 +51,8 @@ Error handling
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
+from operator import itemgetter
 from typing import Final
 
 from amqpgate.bridge.v0_10.tables import fields_of, first_fields, map_of_fields, text_field
@@ -64,6 +66,10 @@ _ALTERNATE: Final = "alternate-exchange"
 _DEAD_LETTERS: Final = "x-dead-letter-exchange"
 _SELECTORS: Final = ("x-filter-jms-selector", "x-apache-selector")
 _NO_LOCAL: Final = "no-local"
+#: What makes a binding one of headers.
+_MATCH: Final = "x-match"
+#: Bytes of a routing key that a key of a binding begins with.
+_MOST_KEY: Final = 200
 #: Qpid's own words begin so.
 _QPID: Final = "qpid."
 _QPIDS: Final = (_QPID, "x-qpid-", "x-multiqueue")
@@ -220,13 +226,20 @@ def exchange_declare(method: amqp.ExchangeDeclare) -> amqp10.ExchangeDeclare:
 
 
 def exchange_bind(method: amqp.QueueBind) -> amqp10.ExchangeBind:
-    """exchange.bind of a queue in 0-10."""
+    """exchange.bind of a queue in 0-10. To RabbitMQ headers are compared with all arguments by default."""
+    fields = first_fields(method.arguments.entries)
     return amqp10.ExchangeBind(
         queue=method.queue.encode(),
         exchange=method.exchange.encode(),
-        binding_key=method.routing_key.encode(),
-        arguments=_passed(first_fields(method.arguments.entries)),
+        binding_key=_binding_key(method.routing_key, fields),
+        arguments=_passed({_MATCH: Field("S", "all"), **fields} if fields else fields),
     )
+
+
+def exchange_unbind(method: amqp.QueueUnbind) -> amqp10.ExchangeUnbind:
+    """exchange.unbind of a queue in 0-10."""
+    key = _binding_key(method.routing_key, first_fields(method.arguments.entries))
+    return amqp10.ExchangeUnbind(method.queue.encode(), method.exchange.encode(), key)
 
 
 def subscribe_arguments(method: amqp.BasicConsume) -> Map | None:
@@ -344,6 +357,15 @@ def _their_exchange(fields: dict[str, Field], name: str) -> bytes | None:
     if isinstance(field.value, str) and field.tag == "S":
         return field.value.encode("utf-8", "surrogateescape")
     raise ProtocolViolation(406, f"invalid arg '{name}'")
+
+
+def _binding_key(routing_key: str, fields: Mapping[str, Field]) -> bytes:
+    """In 0-10 a key stands for one binding; to RabbitMQ the arguments by which headers match do, too."""
+    key = routing_key.encode()
+    if _MATCH not in fields:
+        return key
+    digest = sha256(repr(sorted(fields.items(), key=itemgetter(0))).encode("utf-8", "surrogatepass"))
+    return b"%s#%s" % (key[:_MOST_KEY], digest.hexdigest()[:16].encode())
 
 
 def _passed(fields: Mapping[str, Field]) -> Map | None:

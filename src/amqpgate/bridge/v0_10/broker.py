@@ -15,11 +15,11 @@ it.
 What is not there
     A queue that is exclusive is its session's in 0-10: it ends with its channel, not with its connection, and
     other channels have no access to it (405). A prefetch count with ``global`` is for each consumer.
-    mandatory is nothing to qpidd. connection.blocked is not said when the broker stops a session's
-    publishing; its channel waits. Arguments are left out of queue.unbind. A queue that is deleted under a
-    consumer closes its channel (404), where RabbitMQ cancels the consumer. connection.redirect is a close.
-    Transactions do not hold back basic.nack and basic.reject. A method that is answered costs a round trip
-    before the next one on its channel. The gateway does not dial brokers of 0-10 yet.
+    What is mandatory comes back from the default exchange and direct ones only, with qpidd.
+    connection.blocked is not said when the broker stops a session's publishing; its channel waits. Arguments
+    are left out of queue.unbind. A queue that is deleted under a consumer closes its channel (404), where
+    RabbitMQ cancels the consumer. Transactions do not hold back basic.nack and basic.reject. A method that
+    is answered costs a round trip before the next one on its channel.
 
 Memory
     Messages of the broker's that are not whole, see `broker_incoming`. Frames of the gateway's behind a
@@ -30,10 +30,21 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from amqpgate.bridge.v0_10.broker_channel import AttachedChannel, ChannelStage
 from amqpgate.bridge.v0_10.broker_incoming import IncomingMessages
-from amqpgate.bridge.v0_10.broker_link import ChannelLink, Held
-from amqpgate.bridge.v0_10.broker_login import open_of, start_of, start_ok_of, tune_of, tune_ok_of
+from amqpgate.bridge.v0_10.broker_link import Abilities, ChannelLink, Held
+from amqpgate.bridge.v0_10.broker_login import (
+    hears_cancels,
+    keeps_used_exchanges,
+    open_of,
+    redirect_of,
+    start_of,
+    start_ok_of,
+    tune_of,
+    tune_ok_of,
+)
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.protocol.frames import FRAME_HEARTBEAT, FRAME_METHOD, FrameDecoder
@@ -74,6 +85,7 @@ class BrokerTranslator:
     """
 
     __slots__ = (
+        "_abilities",
         "_channels",
         "_connection",
         "_due",
@@ -89,6 +101,7 @@ class BrokerTranslator:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._abilities = Abilities()
         self._connection = SessionConnection(Role.CLIENT)
         self._writer = CanonicalWriter()
         self._writer.allow(_FRAME_MAX)
@@ -193,6 +206,8 @@ class BrokerTranslator:
     def _hear_control(self, control: Control) -> None:
         match control:
             case amqp10.ConnectionStart():
+                keeps = keeps_used_exchanges(control)
+                self._abilities = attrs.evolve(self._abilities, keeps_used_exchanges=keeps)
                 self._say(start_of(control, self._writer.frame_max))
             case amqp10.ConnectionSecure(challenge=challenge):
                 self._say(amqp.ConnectionSecure(challenge or b""))
@@ -202,9 +217,8 @@ class BrokerTranslator:
                 self._say(method)
             case amqp10.ConnectionOpenOk():
                 self._say(amqp.ConnectionOpenOk())
-            case amqp10.ConnectionRedirect(host=host):
-                where = (host or b"").decode("utf-8", "backslashreplace")
-                self._close(ProtocolViolation(320, f"the broker redirects to '{where}'"))
+            case amqp10.ConnectionRedirect():
+                self._say(redirect_of(control))
             case amqp10.ConnectionCloseOk():
                 if self._is_leaving:
                     self._say(amqp.ConnectionCloseOk())
@@ -259,6 +273,7 @@ class BrokerTranslator:
             return
         match method:
             case amqp.ConnectionStartOk():
+                self._abilities = attrs.evolve(self._abilities, hears_cancels=hears_cancels(method))
                 connection.send(start_ok_of(method))
             case amqp.ConnectionSecureOk(response=response):
                 connection.send(amqp10.ConnectionSecureOk(response))
@@ -296,5 +311,5 @@ class BrokerTranslator:
         self._sessions += 1
         name = f"{self._name}.{self._sessions}".encode()
         session = self._connection.attach(number - 1, name)
-        link = ChannelLink(number, session, self._writer, self._due, self._held)
+        link = ChannelLink(number, session, self._writer, self._due, self._held, self._abilities)
         self._channels[number] = AttachedChannel(link)

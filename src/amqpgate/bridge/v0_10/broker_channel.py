@@ -91,7 +91,7 @@ class AttachedChannel:
         self._publishing = Publishing(link)
         self._consuming = ChannelConsuming(link)
         self._modes = Modes(link, self._publishing, self._consuming)
-        self._declaring = ChannelDeclaring(link.session.name.decode(), self._consuming)
+        self._declaring = ChannelDeclaring(link, self._consuming)
         self._task: Task | None = None
         #: Frames that wait.
         self._backlog: deque[tuple[int, bytes]] = deque()
@@ -271,6 +271,7 @@ class AttachedChannel:
         task = self._task
         match command:
             case amqp10.ExecutionResult():
+                self._publishing.result(command)
                 if task is not None:
                     task.result(command)
             case amqp10.ExecutionException():

@@ -19,22 +19,19 @@ UNLIMITED: Final = 0xFFFF_FFFF
 
 @define(eq=False)
 class CreditedConsumer:
-    """One subscription; ``limit`` is how many of its messages may be unacknowledged, None for any number."""
+    """One subscription to ``queue``; ``limit`` is how many of its messages may be unacknowledged, None for
+    any number. ``is_get``: it is no consumer of the client's, and there for basic.get.
+    """
 
     tag: str
+    queue: str
     limit: int | None
     is_explicit: bool = True
-    #: The queue that basic.get asks for by it; None for a consumer of the client's.
-    gets_from: str | None = None
+    is_get: bool = False
     #: Messages that are not settled.
     out: int = field(default=0, init=False)
     #: Messages that were settled, and for which no new ones were granted.
     settled: int = field(default=0, init=False)
-
-    @property
-    def is_get(self) -> bool:
-        """Whether it is no consumer of the client's."""
-        return self.gets_from is not None
 
     @property
     def destination(self) -> bytes:
@@ -63,11 +60,11 @@ class CreditedConsumer:
 
 
 def subscribe(
-    consumer: CreditedConsumer, queue: str, *, exclusive: bool = False, arguments: Map | None = None
+    consumer: CreditedConsumer, *, exclusive: bool = False, arguments: Map | None = None
 ) -> Command:
     """message.subscribe."""
     return amqp10.MessageSubscribe(
-        queue=queue.encode(),
+        queue=consumer.queue.encode(),
         destination=consumer.destination,
         accept_mode=AcceptMode.EXPLICIT if consumer.is_explicit else AcceptMode.NONE,
         acquire_mode=AcquireMode.PRE_ACQUIRED,

@@ -7,8 +7,10 @@ basic.consume
     mode "window" the broker would count by session.completed; sets of ids that are complete fall apart where
     a client acknowledges here and there.)
 basic.get
-    A subscription of its own for each queue, which stays: credit for one message and message.flush, which is
-    complete once the broker has sent it or has none. How many are left queue.query tells.
+    A subscription of its own: credit for one message and message.flush, which is complete once the broker has
+    sent it or has none. How many are left queue.query tells. Then it is cancelled, for others would find the
+    queue in use, and whoever deletes it would end this session, too; but of a queue that is auto-delete it
+    stays, as that would be deleted with its last subscription.
 acknowledgements
     message.accept, release and reject, collected for a turn. In a transaction that is rolled back what was
     acknowledged is as unacknowledged as before; release and reject are not part of it.
@@ -110,12 +112,10 @@ class ChannelConsuming:
         """basic.consume of ``queue``."""
         limit = None if method.no_ack else (self._prefetch or MOST_OUT)
         tag = method.consumer_tag or self._new_name("amq.ctag")
-        consumer = CreditedConsumer(tag, limit, is_explicit=not method.no_ack)
+        consumer = CreditedConsumer(tag, queue, limit, is_explicit=not method.no_ack)
         if consumer.destination in self._consumers:
             raise ProtocolViolation(530, f"attempt to reuse consumer tag '{consumer.tag}'")
-        command = subscribe(
-            consumer, queue, exclusive=method.exclusive, arguments=subscribe_arguments(method)
-        )
+        command = subscribe(consumer, exclusive=method.exclusive, arguments=subscribe_arguments(method))
         yield command, credit_mode(consumer)
         self._consumers[consumer.destination] = consumer
         if self._is_flowing:
@@ -158,15 +158,18 @@ class ChannelConsuming:
                 commands.append(amqp10.MessageCancel(gets[0].destination))
                 del self._consumers[gets[0].destination]
             name = self._new_name("amqpgate.get")
-            consumer = CreditedConsumer(name, None, is_explicit=not method.no_ack, gets_from=queue)
+            consumer = CreditedConsumer(name, queue, None, is_explicit=not method.no_ack, is_get=True)
             self._consumers[consumer.destination] = consumer
-            commands += [subscribe(consumer, queue), credit_mode(consumer)]
+            commands += [subscribe(consumer), credit_mode(consumer)]
         flush = amqp10.MessageFlush(consumer.destination)
         results = yield [*commands, *grant(consumer, 1), flush, amqp10.QueueQuery(queue.encode())]
+        known = results[-1]
+        if not (isinstance(known, amqp10.QueueQueryResult) and known.auto_delete):
+            del self._consumers[consumer.destination]
+            self._link.send(amqp10.MessageCancel(consumer.destination))
         message, self._got = self._got, None
         if message is None:
             return amqp.BasicGetEmpty()
-        known = results[-1]
         count = known.message_count if isinstance(known, amqp10.QueueQueryResult) else None
         delivery, properties = _parts(message)
         tag = self._next_tag(message, consumer)
@@ -174,18 +177,24 @@ class ChannelConsuming:
         self._tell(message, got, properties, tag)
         return None
 
+    def consumes(self, queue: str) -> bool:
+        """Whether the client has a consumer there."""
+        return any(one.queue == queue and not one.is_get for one in self._consumers.values())
+
     def forget(self, queue: str) -> list[Command]:
-        """Commands that end the subscriptions of gets from ``queue``, which is to be deleted: the broker ends
-        a session that has one then.
+        """Commands that end the subscriptions to ``queue``, which is to be deleted: the broker ends a session
+        that has one then. A client that hears cancels is told of its consumers.
         """
-        gets = [one.destination for one in self._consumers.values() if one.gets_from == queue]
-        for destination in gets:
-            del self._consumers[destination]
-        return [amqp10.MessageCancel(destination) for destination in gets]
+        ended = [one for one in self._consumers.values() if one.queue == queue]
+        for consumer in ended:
+            del self._consumers[consumer.destination]
+            if self._link.abilities.hears_cancels and not consumer.is_get:
+                self._link.say(amqp.BasicCancel(consumer.tag, no_wait=True))
+        return [amqp10.MessageCancel(consumer.destination) for consumer in ended]
 
     def _getter(self, queue: str, *, is_explicit: bool) -> CreditedConsumer | None:
         for consumer in self._consumers.values():
-            if consumer.gets_from == queue and consumer.is_explicit is is_explicit:
+            if consumer.is_get and consumer.queue == queue and consumer.is_explicit is is_explicit:
                 return consumer
         return None
 

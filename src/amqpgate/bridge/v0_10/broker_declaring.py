@@ -3,14 +3,18 @@
 ============================  =======================================================================
 0-9-1                         0-10
 ============================  =======================================================================
-queue.declare                 queue.declare, then queue.query for the counts; "" gets a name here
+queue.declare                 queue.declare, then queue.query for the counts; "" gets a name here; 406 where
+                              durable or auto-delete are others, which 0-10 does not look at
 the same, passive             queue.query: 404 where the answer has no name
 queue.delete                  queue.query for the count, 0 if there is no queue, as with RabbitMQ;
-                              queue.delete
+                              message.cancel for consumers of this channel; queue.delete
 queue.purge                   queue.query for the count, queue.purge
-queue.bind, unbind            exchange.bind, unbind (which has no arguments)
-exchange.declare              exchange.declare; passive: exchange.query, 404 where it is not found
-exchange.delete               exchange.query, then exchange.delete if there is one
+queue.bind, unbind            exchange.bind, unbind, with a key of its own for each set of arguments that
+                              headers are compared with
+exchange.declare              exchange.declare, then exchange.query, as for queues; of those that are the
+                              broker's own exchange.query alone; passive: 404 where it is not found
+exchange.delete               exchange.query, then exchange.delete if there is one; 540 for if-unused where
+                              the broker does not look
 exchange.bind, unbind         540: 0-10 binds queues only
 ============================  =======================================================================
 
@@ -24,9 +28,14 @@ from typing import Final
 
 import attrs
 
-from amqpgate.bridge.v0_10.arguments import exchange_bind, exchange_declare, queue_declare
+from amqpgate.bridge.v0_10.arguments import (
+    exchange_bind,
+    exchange_declare,
+    exchange_unbind,
+    queue_declare,
+)
 from amqpgate.bridge.v0_10.broker_consuming import ChannelConsuming
-from amqpgate.bridge.v0_10.broker_link import Steps
+from amqpgate.bridge.v0_10.broker_link import ChannelLink, Steps
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
@@ -34,15 +43,18 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.structs import Struct, Unknown
 
 _MOST_COUNT: Final = 0xFFFF_FFFF
+#: Exchanges that are a broker's own.
+_RESERVED: Final = ("amq.", "qpid.")
 
 
 class ChannelDeclaring:
-    """See the module. ``name`` is unique in the broker: names that are made up begin with it."""
+    """See the module. The session's name is unique in the broker: names that are made up have it."""
 
-    __slots__ = ("_consuming", "_last_queue", "_made", "_name")
+    __slots__ = ("_consuming", "_keeps_used_exchanges", "_last_queue", "_made", "_name")
 
-    def __init__(self, name: str, consuming: ChannelConsuming) -> None:
-        self._name = name
+    def __init__(self, link: ChannelLink, consuming: ChannelConsuming) -> None:
+        self._name = link.session.name.decode()
+        self._keeps_used_exchanges = link.abilities.keeps_used_exchanges
         self._consuming = consuming
         self._last_queue = ""
         self._made = 0
@@ -86,9 +98,12 @@ class ChannelDeclaring:
             name = method.queue
             if not name:
                 self._made += 1
-                name = f"gen-{self._name}-{self._made}"
+                name = f"amq.gen-{self._name}-{self._made}"
             declare = queue_declare(attrs.evolve(method, queue=name))
             _, known = yield declare, amqp10.QueueQuery(name.encode())
+            if isinstance(known, amqp10.QueueQueryResult) and known.queue:
+                _same(f"queue '{name}'", "durable", declare.durable, known.durable)
+                _same(f"queue '{name}'", "auto_delete", declare.auto_delete, known.auto_delete)
         self._last_queue = name
         return amqp.QueueDeclareOk(name, *_counts(known))
 
@@ -99,6 +114,8 @@ class ChannelDeclaring:
         *_, known = yield [query]
         count = 0
         if _exists(known):
+            if method.if_unused and self._consuming.consumes(name):
+                raise ProtocolViolation(406, f"queue '{name}' in use")
             count, _ = _counts(known)
             *_, known = yield [*self._consuming.forget(name), query]
         if _exists(known):
@@ -118,29 +135,60 @@ class ChannelDeclaring:
 
     def _unbind(self, method: amqp.QueueUnbind) -> Steps:
         _not_default(method.exchange)
-        queue, exchange = self.queue_of(method.queue), method.exchange
-        yield (amqp10.ExchangeUnbind(queue.encode(), exchange.encode(), method.routing_key.encode()),)
+        yield (exchange_unbind(attrs.evolve(method, queue=self.queue_of(method.queue))),)
         return amqp.QueueUnbindOk()
 
     # Exchanges.
 
     def _declare_exchange(self, method: amqp.ExchangeDeclare) -> Steps:
-        _not_default(method.exchange)
+        name = method.exchange
+        _not_default(name)
+        query = amqp10.ExchangeQuery(name.encode())
         if method.passive:
-            (known,) = yield (amqp10.ExchangeQuery(method.exchange.encode()),)
+            (known,) = yield (query,)
             if not _is_found(known):
-                raise ProtocolViolation(404, f"no exchange '{method.exchange}'")
+                raise ProtocolViolation(404, f"no exchange '{name}'")
+            return amqp.ExchangeDeclareOk()
+        if name.startswith(_RESERVED):
+            (known,) = yield (query,)
+            if not _is_found(known):
+                raise _reserved(name)
         else:
-            yield (exchange_declare(method),)
+            _, known = yield exchange_declare(method), query
+        if isinstance(known, amqp10.ExchangeQueryResult) and not known.not_found:
+            _same(f"exchange '{name}'", "type", method.type, (known.type or b"").decode("utf-8", "replace"))
+            if not name.startswith(_RESERVED):
+                # Without a store nothing of qpidd's own is durable.
+                _same(f"exchange '{name}'", "durable", method.durable, known.durable)
         return amqp.ExchangeDeclareOk()
 
     def _delete_exchange(self, method: amqp.ExchangeDelete) -> Steps:
         _not_default(method.exchange)
+        if method.exchange.startswith(_RESERVED):
+            raise _reserved(method.exchange)
         name = method.exchange.encode()
         (known,) = yield (amqp10.ExchangeQuery(name),)
         if _is_found(known):
+            if method.if_unused and not self._keeps_used_exchanges:
+                raise ProtocolViolation(540, "if-unused: the broker deletes exchanges that are in use, too")
             yield (amqp10.ExchangeDelete(name, method.if_unused),)
         return amqp.ExchangeDeleteOk()
+
+
+def _same(what: str, argument: str, received: str | bool, current: str | bool) -> None:
+    """Violation 406, in RabbitMQ's words, where something is there that was made with other arguments."""
+    if received != current:
+        said, has = (
+            str(value).lower() if isinstance(value, bool) else value for value in (received, current)
+        )
+        raise ProtocolViolation(
+            406, f"inequivalent arg '{argument}' for {what}: received '{said}' but current is '{has}'"
+        )
+
+
+def _reserved(exchange: str) -> ProtocolViolation:
+    prefix = exchange.partition(".")[0]
+    return ProtocolViolation(403, f"exchange name '{exchange}' contains reserved prefix '{prefix}.*'")
 
 
 def _not_default(exchange: str) -> None:

@@ -30,6 +30,16 @@ class Transferred:
     body: bytes
 
 
+@frozen
+class Abilities:
+    """What the two sides of a connection have said of themselves."""
+
+    #: The broker does not delete an exchange that has bindings, if it is asked so.
+    keeps_used_exchanges: bool = True
+    #: The client takes basic.cancel.
+    hears_cancels: bool = False
+
+
 @define(eq=False)
 class Held:
     """Bytes of frames that wait, on all channels of a connection."""
@@ -55,6 +65,7 @@ class ChannelLink:
     #: The numbers of channels that have something to send.
     due: set[int]
     held: Held = field(factory=Held)
+    abilities: Abilities = Abilities()
     #: The broker waits for the rest of a body.
     is_mid_body: bool = field(default=False, init=False)
 

@@ -10,7 +10,8 @@ start-ok           a response that is empty is left out where the mechanism lets
 tune               channels are counted from 0, their number is the same; a frame of 0-9-1 has room for
                    the payload of one of 0-10; the heartbeat is the most that the broker allows
 tune-ok            what was agreed, within what was offered; frames as large as the broker takes
-open               virtual-host
+open               virtual-host; what 0-8 calls insist, which no client of 0-9-1 has
+redirect           addresses are taken out of URLs, which may have several
 close              ``protocol.v0_10.codes``
 =================  ===========================================================================================
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from amqpgate.bridge.canonical import ConnectionRedirect
 from amqpgate.bridge.v0_10.tables import from_table, to_table
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_MIN_SIZE, FRAME_OVERHEAD
@@ -88,6 +90,17 @@ def _start_ok(said: amqp.ConnectionStartOk, properties: Map, *, is_absent: bool)
     )
 
 
+def keeps_used_exchanges(start: amqp10.ConnectionStart) -> bool:
+    """Whether exchange.delete with if-unused means something: qpidd does not look."""
+    return to_table(start.server_properties, lenient=True).get("product") != "qpid-cpp"
+
+
+def hears_cancels(start_ok: amqp.ConnectionStartOk) -> bool:
+    """Whether the client takes basic.cancel."""
+    capabilities = start_ok.client_properties.get("capabilities")
+    return isinstance(capabilities, dict) and capabilities.get("consumer_cancel_notify") is True
+
+
 def tune_of(tune: amqp10.ConnectionTune) -> amqp.ConnectionTune:
     """connection.tune. Violation 501 for an offer that nobody could take."""
     offer = offered(tune)
@@ -113,7 +126,32 @@ def tune_ok_of(tune_ok: amqp.ConnectionTuneOk, tune: amqp10.ConnectionTune) -> a
 
 
 def open_of(open_: amqp.ConnectionOpen) -> amqp10.ConnectionOpen:
-    """connection.open. Qpid's own clients always insist: nobody is to be sent elsewhere."""
+    """connection.open."""
     return amqp10.ConnectionOpen(
-        virtual_host=open_.virtual_host.encode(), capabilities=EMPTY_ARRAY, insist=True
+        virtual_host=open_.virtual_host.encode(), capabilities=EMPTY_ARRAY, insist=open_.reserved_2
     )
+
+
+def redirect_of(redirect: amqp10.ConnectionRedirect) -> ConnectionRedirect:
+    """connection.redirect. Addresses are ``host:port`` or ``host``, as many as 0-8 has room for."""
+    found = [
+        *_addresses(redirect.host),
+        *(address for url in _words(redirect.known_hosts) for address in _addresses(url)),
+    ]
+    host, *others = found or [b""]
+    known = b""
+    for other in others:
+        if len(known) + len(other) >= _MOST_WORD:
+            break
+        known += b" " + other if known else other
+    return ConnectionRedirect(host.decode(), known.decode())
+
+
+def _addresses(url: bytes | None) -> list[bytes]:
+    """What an amqp-host-url has: ``amqp:tcp:host:port,tls:host,host``."""
+    found = []
+    for word in (url or b"").removeprefix(b"amqp:").split(b","):
+        address = word.removeprefix(b"tcp:").removeprefix(b"tls:")
+        if 0 < len(address) <= _MOST_WORD and min(address) > 0x20 and address.isascii():
+            found.append(address)
+    return found

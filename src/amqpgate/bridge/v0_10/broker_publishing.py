@@ -5,14 +5,9 @@ to be; a broker says so when it is asked, which happens once for all that is pub
 (execution.sync). Confirms are sent in the order of publishing, as RabbitMQ's clients expect of tags that
 are told with "multiple".
 
-mandatory
-    The transfer is explicit and not to be discarded; the message is kept until it is complete. Broker-J
-    rejects what it cannot route, which becomes basic.return. qpidd drops it: to it each message is routed.
-    What is more than `MOST_KEPT` is not kept, and published as if it were not mandatory.
-
 Memory
     The id of each transfer that is not confirmed, `MOST_UNCONFIRMED` at most, for then the channel waits; and
-    what is kept to be returned.
+    what is kept to be returned (`broker_mandatory`).
 """
 
 from __future__ import annotations
@@ -20,35 +15,17 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from attrs import define, field
-
-from amqpgate.bridge.v0_10.broker_link import ChannelLink, among
-from amqpgate.bridge.v0_10.codes import return_reply_of
+from amqpgate.bridge.v0_10.broker_link import ChannelLink
+from amqpgate.bridge.v0_10.broker_mandatory import KeptMessage, MandatoryMessages
 from amqpgate.bridge.v0_10.properties import from_canonical
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.generated.v0_10 import AcceptMode, AcquireMode, RejectCode
+from amqpgate.wire.generated.v0_10 import AcceptMode, AcquireMode
 from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet
 
 #: Transfers of one channel that are not confirmed yet; qpidd and Broker-J tell at least as often.
 MOST_UNCONFIRMED: Final = 65_536
-#: Bytes of mandatory messages that are kept for one channel, and their number.
-MOST_KEPT: Final = 1024 * 1024
-_MOST_MESSAGES_KEPT: Final = 4096
-
-#: In a return they are always there.
-_UNROUTABLE: Final = frozenset({RejectCode.UNROUTABLE, RejectCode.IMMEDIATE})
-
-
-@define
-class _Kept:
-    """A message that may come back."""
-
-    method: amqp.BasicPublish
-    properties: amqp.BasicProperties
-    chunks: list[bytes] = field(factory=list)
-    size: int = 0
 
 
 class Publishing:
@@ -58,9 +35,8 @@ class Publishing:
         "_done",
         "_is_asked",
         "_keeping",
-        "_kept",
-        "_kept_size",
         "_link",
+        "_mandatory",
         "_method",
         "_missing",
         "_next_tag",
@@ -86,15 +62,14 @@ class Publishing:
         self._done = RangeSet(MOST_UNCONFIRMED)
         #: Whether the broker was asked to tell of all that was published.
         self._is_asked = True
-        self._kept: dict[int, _Kept] = {}
-        self._kept_size = 0
+        self._mandatory = MandatoryMessages(link)
         #: What the body that comes is added to.
-        self._keeping: _Kept | None = None
+        self._keeping: KeptMessage | None = None
 
     @property
     def waits(self) -> bool:
         """Whether no message may be begun now."""
-        return self.is_stopped or len(self._unconfirmed) >= MOST_UNCONFIRMED
+        return self.is_stopped or len(self._unconfirmed) >= MOST_UNCONFIRMED or self._mandatory.waits
 
     def select(self) -> None:
         """Confirm what is published from now on."""
@@ -115,31 +90,26 @@ class Publishing:
         method, properties = self._method, header.properties
         assert isinstance(properties, amqp.BasicProperties)
         size = header.body_size
-        keeps = (
-            method.mandatory and self._kept_size + size <= MOST_KEPT and len(self._kept) < _MOST_MESSAGES_KEPT
-        )
+        kept = self._keeping = self._mandatory.ask(method, properties, size)
         structs = from_canonical(
             properties,
             routing_key=method.routing_key,
-            discard_unroutable=not keeps,
+            discard_unroutable=kept is None,
             immediate=method.immediate,
             body_size=size,
         )
         transfer = amqp10.MessageTransfer(
             destination=method.exchange.encode(),
-            accept_mode=AcceptMode.EXPLICIT if keeps else AcceptMode.NONE,
+            accept_mode=AcceptMode.NONE if kept is None else AcceptMode.EXPLICIT,
             acquire_mode=AcquireMode.PRE_ACQUIRED,
         )
         command_id = self._link.begin(transfer, structs, has_body=size > 0)
         self._missing = size
-        if keeps:
-            self._keeping = self._kept[command_id] = _Kept(method, properties, size=size)
-            self._kept_size += size
-        else:
-            self._keeping = None
+        if kept is not None:
+            self._mandatory.keep(command_id, kept)
         if self.is_confirming:
             self._unconfirmed.append(command_id)
-        if keeps or self.is_confirming:
+        if kept is not None or self.is_confirming:
             self._is_asked = False
             self._link.is_due()
 
@@ -160,9 +130,7 @@ class Publishing:
 
     def completed(self, commands: SequenceSet) -> None:
         """Commands are complete: confirm them as far as those before them are."""
-        if self._kept:
-            for command_id in among(self._kept, commands):
-                self._kept_size -= self._kept.pop(command_id).size
+        self._mandatory.completed(commands)
         waiting = self._unconfirmed
         if not waiting:
             return
@@ -185,17 +153,10 @@ class Publishing:
             ranges = self._done.frozen().ranges
             self._done.discard(ranges[0][0], last)
 
+    def result(self, result: amqp10.ExecutionResult) -> None:
+        """execution.result. Violation 503 if it is malformed."""
+        self._mandatory.result(result)
+
     def rejected(self, reject: amqp10.MessageReject) -> None:
-        """message.reject: what is kept comes back. It is complete a moment later, and confirmed."""
-        transfers = reject.transfers or SequenceSet()
-        if reject.code not in _UNROUTABLE:
-            return
-        code, text = return_reply_of(reject.code)
-        for command_id in among(self._kept, transfers):
-            kept = self._kept.pop(command_id)
-            self._kept_size -= kept.size
-            self._link.say_message(
-                amqp.BasicReturn(code, text, kept.method.exchange, kept.method.routing_key),
-                kept.properties,
-                b"".join(kept.chunks),
-            )
+        """message.reject: a message comes back. It is complete a moment later, and confirmed."""
+        self._mandatory.rejected(reject)

@@ -4,7 +4,8 @@
 channel   what is done on it
 ========  ==============================================================================================
 main      subscriptions, gets, acknowledgements, transactions and what is published in them
-pub       publishing with confirms: RabbitMQ refuses tx.select after confirm.select on one channel
+pub       publishing with confirms: RabbitMQ refuses tx.select after confirm.select on one channel.
+          A broker that has no confirms has transactions, whose commits tell the same
 ask       declares, binds, deletes, queries: a broker's refusal costs this channel alone, and whether the
           session ends with it is decided here
 ========  ==============================================================================================
@@ -64,10 +65,12 @@ class ChannelHolders:
     all owners but as many as there is room for are about to close.
     """
 
-    __slots__ = ("_free", "_holders", "_most", "_owners", "_waiting")
+    __slots__ = ("_free", "_holders", "_most", "_owners", "_waiting", "has_confirms")
 
     def __init__(self) -> None:
         self._most = 0
+        #: Whether the broker confirms what is published.
+        self.has_confirms = True
         self._free: list[int] = []
         self._holders: dict[int, BridgedChannel] = {}
         #: How many channels each owner has.
@@ -75,9 +78,10 @@ class ChannelHolders:
         #: Owners that have asked for one.
         self._waiting: dict[object, None] = {}
 
-    def allow(self, most: int) -> None:
-        """What was tuned holds from now on."""
+    def allow(self, most: int, *, has_confirms: bool = True) -> None:
+        """What was tuned holds from now on, and what the broker can do."""
         self._most = most
+        self.has_confirms = has_confirms
 
     @property
     def _room(self) -> int:
@@ -143,6 +147,11 @@ class BridgedChannel:
         """Whether methods may be sent."""
         return self.state is OpenState.OPEN
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether it is open, or will be unless the broker refuses: what is sent then comes to nothing."""
+        return self.state in (OpenState.OPENING, OpenState.OPEN)
+
     def open(self) -> None:
         """Ask the broker for it, if it is closed and its owner need not wait. Violation 506 if the broker
         grants too few.
@@ -179,17 +188,19 @@ class BridgedChannel:
             case _ if self.state is OpenState.CLOSING:
                 pass
             case amqp.ChannelOpenOk() if self.use is ChannelUse.PUB:
-                self.send(amqp.ConfirmSelect())
+                self.send(amqp.ConfirmSelect() if self._numbers.has_confirms else amqp.TxSelect())
             case amqp.ChannelOpenOk() | amqp.ConfirmSelectOk():
                 self.state = OpenState.OPEN
                 return method
+            case amqp.TxSelectOk() if self.use is ChannelUse.PUB:
+                self.state = OpenState.OPEN
             case _:
                 return method
         return None
 
     def close(self) -> None:
         """Close it, if it is not closed."""
-        if self.state in (OpenState.OPENING, OpenState.OPEN):
+        if self.is_asked_for:
             self.send(amqp.ChannelClose(200, "session detached", 0, 0))
             self.state = OpenState.CLOSING
 

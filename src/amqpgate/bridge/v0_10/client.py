@@ -33,6 +33,7 @@ from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
 from amqpgate.bridge.v0_10.login import (
     MOST_SESSIONS,
+    confirms,
     open_of,
     open_ok,
     start_of,
@@ -81,6 +82,7 @@ class ClientTranslator:
         "_close",
         "_connection",
         "_ending",
+        "_has_confirms",
         "_is_leaving",
         "_link",
         "_offer",
@@ -101,6 +103,8 @@ class ClientTranslator:
         self._sessions: dict[int, ClientSession] = {}
         #: Sessions that are detached, while something is left to do.
         self._ending: list[ClientSession] = []
+        #: Whether the broker says that it confirms what is published.
+        self._has_confirms = True
         #: connection.tune of the gateway's.
         self._offer = amqp.ConnectionTune()
         #: connection.close for the gateway, once the sessions have done what they were asked.
@@ -124,7 +128,11 @@ class ClientTranslator:
         self._rest()
 
     def peer_ended(self) -> None:
-        """As in `Translator`: the gateway sees it."""
+        """As in `Translator`."""
+        for session in (*self._sessions.values(), *self._ending):
+            session.lost()
+        self._ending.clear()
+        self._say_close()
 
     def bytes_for_peer(self) -> bytes:
         """As in `Translator`."""
@@ -171,7 +179,7 @@ class ClientTranslator:
             case amqp10.ConnectionTuneOk():
                 assert self._connection.tune is not None
                 method = tune_ok_of(self._offer, self._connection.tune.heartbeat)
-                self._link.numbers.allow(method.channel_max)
+                self._link.numbers.allow(method.channel_max, has_confirms=self._has_confirms)
                 self._link.writer.allow(method.frame_max)
             case amqp10.ConnectionOpen():
                 method = open_of(control, self._link.options.default_vhost)
@@ -235,6 +243,7 @@ class ClientTranslator:
         connection = self._connection
         match method:
             case amqp.ConnectionStart():
+                self._has_confirms = confirms(method)
                 connection.send(start_of(method))
             case amqp.ConnectionSecure(challenge=challenge):
                 connection.send(amqp10.ConnectionSecure(challenge=challenge))
@@ -252,7 +261,9 @@ class ClientTranslator:
         try:
             self.from_peer(b"")
         except ProtocolViolation as violation:
-            # It has been told. It is not who speaks now, so to the gateway it is one that closes.
+            # It is told, if it has not been. It is not who speaks now, so to the gateway it is one that
+            # closes.
+            connection.close(violation.code, violation.text)
             self._close = amqp.ConnectionClose(violation.code, violation.reply_text)
             self._end_all()
 
@@ -279,6 +290,11 @@ class ClientTranslator:
         for session in self._ending:
             session.rest()
         self._ending = [session for session in self._ending if not session.is_idle]
-        if self._close is not None and not self._ending:
+        if not self._ending:
+            self._say_close()
+
+    def _say_close(self) -> None:
+        """The gateway hears that the client closes, if it does."""
+        if self._close is not None:
             self._link.writer.method(0, self._close)
             self._close = None

@@ -22,6 +22,7 @@ Memory
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 
 from attrs import define
@@ -46,7 +47,7 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
-from amqpgate.wire.v0_10.structs import Struct
+from amqpgate.wire.v0_10.structs import Command, Struct
 
 
 @define(eq=False)
@@ -98,10 +99,10 @@ class ClientSession:
         self._incoming: Incoming | None = None
         self._queue: deque[Incoming] = deque()
         self._running: _Running | None = None
+        #: What is deleted with the session, and waits for a channel on which to say so.
+        self._deletes: list[amqp.QueueDelete] = []
         #: The session is over, and what is lost with it was looked after.
         self._has_parted = False
-        #: Of queues that end with the session, and wait for a channel on which to say so.
-        self._deletes: list[amqp.QueueDelete] = []
 
     @property
     def is_idle(self) -> bool:
@@ -140,6 +141,20 @@ class ClientSession:
         self._commands.subscriptions.detached()
         self._pump()
 
+    def lost(self) -> None:
+        """The client is gone, and nobody hears an answer: what it sent last is published at once.
+
+        Transfers that wait for another command of its are not: what that would have done is not known.
+        """
+        if self._running is not None and self._running.incoming is not None:
+            return
+        with contextlib.suppress(ProtocolViolation):
+            while self._queue and not self._in_transaction:
+                if not isinstance(self._queue[0].command, amqp10.MessageTransfer):
+                    break
+                self._publisher.publish_last(self._queue.popleft())
+        self._publisher.rest()
+
     def _completed(self, transfers: SequenceSet) -> None:
         try:
             self._commands.subscriptions.completed(transfers)
@@ -150,11 +165,12 @@ class ClientSession:
         """What was read is dealt with: do what nobody has asked for, and what has waited for a channel."""
         if self._running is not None or self._queue or self._deletes:
             self._pump()
-        elif self._session is not None:
+        if self._running is None and not self._queue and self._session is not None:
             work = self._commands.subscriptions.work()
             if work is not None:
                 self._step(None, work, None)
                 self._pump()
+        self._publisher.rest()
 
     def _add(self, incoming: Incoming, chunk: bytes) -> None:
         try:
@@ -298,10 +314,12 @@ class ClientSession:
             case amqp.ChannelFlow(active=active):
                 channel.send(amqp.ChannelFlowOk(active))
                 self._publisher.flow(use, is_active=active)
+            case amqp.TxCommitOk() if use is ChannelUse.PUB:
+                self._publisher.hear(method)
             case amqp.BasicAck() | amqp.BasicNack() | amqp.BasicReturn():
                 refused = self._publisher.hear(method)
                 if refused is not None:
-                    self._fail(ProtocolViolation(506, "the broker could not take the message"), refused)
+                    self._fail(self._publisher.take_refusal(), refused)
             case _ if running is not None and running.asks_on(use) and _answers(running.call, method):
                 answer = Answer(method, told.properties, told.body)
                 self._step(running.incoming, running.steps, answer)
@@ -322,18 +340,25 @@ class ClientSession:
             if running is not None and is_asked:
                 self._step(running.incoming, running.steps, Answer(close))
             return
-        culprit = self._publisher.oldest if use is ChannelUse.PUB else None
+        violation = violation_of_channel_close(close)
         if running is not None and is_asked:
-            culprit = running.incoming
-        self._fail(violation_of_channel_close(close), culprit)
+            self._fail(violation, running.incoming)
+        elif use is ChannelUse.PUB:
+            # Of several it may be any, for those before it may be waiting for their confirms.
+            self._fail(violation, self._publisher.only, amqp10.MessageTransfer)
+        else:
+            self._fail(violation, None)
 
     # The end.
 
-    def _fail(self, violation: ProtocolViolation, culprit: Incoming | None) -> None:
-        """The session ends by a refusal; what waits is not done any more."""
+    def _fail(
+        self, violation: ProtocolViolation, culprit: Incoming | None, kind: type[Command] | None = None
+    ) -> None:
+        """The session ends by a refusal; what waits is not done any more. ``kind`` is what is refused where
+        it is not known which."""
         if self._session is not None:
             if culprit is None:
-                self._session.fail(violation)
+                self._session.fail(violation, None, kind)
             else:
                 self._session.fail(violation, culprit.command_id, type(culprit.command))
             self._session = None
@@ -364,15 +389,11 @@ class ClientSession:
     def _close(self) -> None:
         """Undo what ends with the session, and close its channels. May be called more than once."""
         channels = self._channels.values()
-        self._deletes += [
-            amqp.QueueDelete(queue=queue, no_wait=True)
-            for queue in self._commands.declaring.take_own_queues()
-        ]
-        # What is in use is refused, and the channel with it: so they are the last.
-        self._deletes += [
-            amqp.QueueDelete(queue=queue, if_unused=True, no_wait=True)
-            for queue in self._commands.subscriptions.end()
-        ]
+        self._publisher.rest()
+        own, unused = self._commands.declaring.take_own_queues(), self._commands.subscriptions.end()
+        self._deletes += [amqp.QueueDelete(queue=queue, no_wait=True) for queue in own]
+        # What is in use is refused, and the channel with it.
+        self._deletes += [amqp.QueueDelete(queue=queue, if_unused=True, no_wait=True) for queue in unused]
         if self._deletes:
             channel = next((one for one in channels if one.is_open), None)
             if channel is None:

@@ -1,4 +1,5 @@
-"""Transfers from a client: published with confirms, and complete once they are confirmed.
+"""Transfers from a client: published with confirms, and complete once they are confirmed; or in transactions
+that no client knows of, one for each read, and complete once these are committed.
 
 basic.publish needs the size of a body before the body, and transfer tells none, so a transfer is kept until
 it is whole. A transfer says that its sender wants to be told of its acceptance with an accept-mode of 0 that
@@ -7,6 +8,7 @@ is *there*: qpid-python leaves the field out, and fails on a message.accept.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
@@ -87,6 +89,10 @@ class Incoming:
         return self.command.accept_mode == AcceptMode.EXPLICIT
 
 
+#: Reply codes of a message that is returned though nobody refuses it: no queue, or no consumer, takes it.
+_UNROUTABLE: Final = frozenset({310, 312, 313})
+
+
 @frozen
 class Publish:
     """A transfer as 0-9-1 has it."""
@@ -148,6 +154,11 @@ class Unconfirmed:
         """The one that was published first."""
         return next(iter(self._transfers.values()), None)
 
+    @property
+    def last(self) -> int | None:
+        """The number of the one that was published last."""
+        return next(reversed(self._transfers), None)
+
     def add(self, transfer: Incoming) -> None:
         """It was published. What it carries is not needed any more."""
         transfer.forget_content()
@@ -171,7 +182,7 @@ class Unconfirmed:
 class Publisher:
     """What one session publishes: on channel "pub", with confirms, or in a transaction on channel "main"."""
 
-    __slots__ = ("_channels", "_link", "_session", "_stopped", "_unconfirmed")
+    __slots__ = ("_channels", "_commits", "_link", "_refusal", "_session", "_stopped", "_unconfirmed")
 
     def __init__(
         self, session: AttachedSession, link: BrokerLink, channels: Mapping[ChannelUse, BridgedChannel]
@@ -181,6 +192,11 @@ class Publisher:
         self._link = link
         self._channels = channels
         self._unconfirmed = Unconfirmed()
+        #: Where the broker has no confirms: what was published before each commit that is not answered, by
+        #: the number of the last.
+        self._commits: deque[int] = deque()
+        #: Why a message is returned that is refused with its nack, which follows.
+        self._refusal: ProtocolViolation | None = None
         #: Where the broker takes no publishes.
         self._stopped: set[ChannelUse] = set()
 
@@ -194,6 +210,11 @@ class Publisher:
         """What is not confirmed, and was published first."""
         return self._unconfirmed.oldest
 
+    @property
+    def only(self) -> Incoming | None:
+        """What alone is not confirmed."""
+        return self._unconfirmed.oldest if len(self._unconfirmed) == 1 else None
+
     def detached(self) -> None:
         """The client's side is gone."""
         self._session = None
@@ -201,6 +222,7 @@ class Publisher:
     def drop(self) -> None:
         """Nothing is waited for any more."""
         self._session = None
+        self._commits.clear()
         self._unconfirmed = Unconfirmed()
 
     def flow(self, use: ChannelUse, *, is_active: bool) -> None:
@@ -232,16 +254,44 @@ class Publisher:
         else:
             self._unconfirmed.add(transfer)
 
-    def hear(self, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReturn) -> Incoming | None:
+    def publish_last(self, transfer: Incoming) -> None:
+        """Publish a transfer, outside of a transaction, of a client that is gone: it waits for no answer."""
+        channel = self._channel(in_transaction=False)
+        channel.open()
+        if channel.is_asked_for:
+            self.publish(transfer, in_transaction=False)
+
+    def rest(self) -> None:
+        """All of a read is published. Where the broker has no confirms, it is asked to commit that."""
+        channel = self._channels[ChannelUse.PUB]
+        last = self._unconfirmed.last
+        if self._link.numbers.has_confirms or not channel.is_open or last is None:
+            return
+        if not self._commits or self._commits[-1] != last:
+            channel.send(amqp.TxCommit())
+            self._commits.append(last)
+
+    def hear(
+        self, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReturn | amqp.TxCommitOk
+    ) -> Incoming | None:
         """What the broker says of what was published; the first one that it did not take, if any."""
         match method:
+            case amqp.TxCommitOk() if self._commits:
+                self._complete(self._unconfirmed.confirm(self._commits.popleft(), multiple=True))
             case amqp.BasicAck(delivery_tag=tag, multiple=multiple):
                 self._complete(self._unconfirmed.confirm(tag, multiple=multiple))
             case amqp.BasicNack(delivery_tag=tag, multiple=multiple):
                 return next(iter(self._unconfirmed.confirm(tag, multiple=multiple)), None)
-            case amqp.BasicReturn() if self.oldest is not None:
+            case amqp.BasicReturn(reply_code=code, reply_text=text) if code not in _UNROUTABLE:
+                self._refusal = ProtocolViolation(code, text)
+            case amqp.BasicReturn() if self._link.options.reject_unroutable and self.oldest is not None:
                 self._reject(self.oldest)
         return None
+
+    def take_refusal(self) -> ProtocolViolation:
+        """Why a message is not taken that has a nack."""
+        refusal, self._refusal = self._refusal, None
+        return refusal or ProtocolViolation(506, "the broker could not take the message")
 
     def _channel(self, *, in_transaction: bool) -> BridgedChannel:
         return self._channels[ChannelUse.MAIN if in_transaction else ChannelUse.PUB]

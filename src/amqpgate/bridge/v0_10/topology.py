@@ -7,7 +7,7 @@ no answer at all.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, ItemsView, Mapping
+from collections.abc import Hashable, ItemsView, Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
 from attrs import frozen
@@ -163,6 +163,10 @@ class KnownTopology:
             for binding, arguments in self._bindings.items()
             if binding.queue == queue and binding.exchange == exchange
         }
+
+    def all_bindings_at(self, exchange: str) -> Iterable[tuple[Binding, Table]] | None:
+        """The bindings of queues to an exchange, with their arguments; None: there may be others'."""
+        return None
 
     def is_undone(self, binding: Binding) -> bool:
         """Whether the last that was heard of it is that it is gone."""

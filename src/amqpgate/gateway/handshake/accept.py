@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 import attrs
 import trio
 
-from amqpgate.bridge import NATIVE, Interpreter, for_client, translator_for
+from amqpgate.bridge import VERSIONS, TranslatedVersion
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
@@ -45,7 +45,7 @@ from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError
 from amqpgate.gateway.upstream.route_pause import PausedError
 from amqpgate.policy import SessionDeniedError
-from amqpgate.protocol.header import HEADER_0_10, HEADER_SIZE, REFUSAL, name_of
+from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
 from amqpgate.telemetry.metrics import Metrics
@@ -268,13 +268,18 @@ class ClientArrival:
         context, router = self.context, self.context.router
         header = await self.client.receive_exactly(HEADER_SIZE)
         context.pending.awaits(self.pending, None)
-        interpreter = await self._translated() if header == HEADER_0_10 else for_client(header)
-        if interpreter is None:
+        version = VERSIONS.of_client(header)
+        if version is None:
             # The standard's answer (AMQP 0-9-1, section 4.2.2): what we speak, and the end.
             await self.client.send(REFUSAL)
             await self.client.linger()
             raise RefusedError(f"not a protocol header that is spoken here: {name_of(header)}")
-        self.client.speak(interpreter)
+        if isinstance(version, TranslatedVersion):
+            # It may be imported, which is nothing for the data path's thread.
+            self.client.translate(await trio.to_thread.run_sync(version.client))
+            self.client.speak(version.interpreter)
+        else:
+            self.client.speak(version.client())
         self._mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
         stranger = context.policies.of_stranger(before, caller.session_id)
@@ -312,6 +317,9 @@ class ClientArrival:
             if client.is_silent:
                 # The broker hangs up in these states to refuse a login, and that is what the client sees.
                 raise NotEstablishedError("refused", why) from fault
+            if client.is_logging_in:
+                await self._say_close(ProtocolViolation(403, "Authentication failed"))
+                raise NotEstablishedError("refused", why) from fault
             await self._say_close(ProtocolViolation(320, why))
             raise NotEstablishedError("upstream_unavailable", why) from fault
         finally:
@@ -327,13 +335,6 @@ class ClientArrival:
             await self._unavailable(error)
         finally:
             self.broker = late.broker
-
-    async def _translated(self) -> Interpreter:
-        """What the client says is translated from now on. It may be imported: not on the data path's one."""
-        translator = await trio.to_thread.run_sync(translator_for, HEADER_0_10)
-        assert translator is not None, "it is the header of one"
-        self.client.translate(translator)
-        return NATIVE
 
     def _handshake(self, caller: Caller) -> ClientHandshake:
         return ClientHandshake(self.context, caller, self.listener, self.client, self.pending, self.timing)

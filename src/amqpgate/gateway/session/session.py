@@ -45,6 +45,10 @@ class SessionFacts:
     #: Whether channel.flow off is done here for a client of 0-9-1, too.
     keeps_deliveries: bool = False
 
+    def version(self, side: Side) -> str:
+        """The version of AMQP that a peer speaks, such as "0-9-1"."""
+        return self.interpreters[side].version.removeprefix("AMQP ")
+
 
 @attrs.define(eq=False, weakref_slot=False)
 class Session:

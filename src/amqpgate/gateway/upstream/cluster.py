@@ -23,7 +23,6 @@ import trio
 
 from amqpgate.config import Address, HealthCheck, Outliers, Upstream
 from amqpgate.policy import by_weight
-from amqpgate.wire.dialects import VersionNumbers
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Seconds for which what a broker says in its start is taken to be what it would say now.
@@ -73,8 +72,8 @@ class EndpointHealth:
     ejected_until: float = 0.0
     #: The length of its last ejection.
     sentence: float = 0.0
-    #: The version of AMQP that it was found to speak; None: it is to be asked.
-    version: VersionNumbers | None = None
+    #: The version of AMQP that it was found to speak, such as "0-9-1"; None: it is to be asked.
+    version: str | None = None
     #: What it was then: product and release, as in its start.
     software: tuple[object, ...] = ()
     #: The starts that it said last, by the version that the settings have for it, and when.
@@ -133,7 +132,7 @@ class EndpointHealth:
             self.ejected_until, self.failures = 0.0, 0
         return True
 
-    def answered(self, version: VersionNumbers, start: amqp.ConnectionStart) -> None:
+    def answered(self, version: str, start: amqp.ConnectionStart) -> None:
         """It speaks that version. Where it is no more what it was, it is asked anew next time."""
         software = tuple(start.server_properties.get(name) for name in ("product", "version"))
         is_changed = self.version is not None and software != self.software

@@ -4,12 +4,16 @@
 
 Until the broker has heard start-ok, the client has heard nothing but a start; so whatever fails until then is
 tried again elsewhere, within the attempts and the budget of the cluster.
+
+A broker that does not speak the version that it is asked for answers with a protocol header that it knows,
+and hangs up (AMQP 0-9-1, section 4.2.2). It is dialled again in that version, once for each that there is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import secrets
 import socket
 import ssl
 from typing import Final
@@ -17,11 +21,13 @@ from typing import Final
 import attrs
 import trio
 
-from amqpgate.bridge import VERSIONS, Version, for_broker
+from amqpgate.bridge import VERSIONS, AnyVersion, TranslatedVersion, for_broker
+from amqpgate.bridge.v0_9_1 import VERSION as NATIVE
 from amqpgate.config import Address, Upstream
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, prepare
 from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.gateway.upstream import capabilities
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
 from amqpgate.policy import Choice
 from amqpgate.protocol.header import name_of
@@ -31,9 +37,11 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
 
-#: What a broker is asked for that nothing is known of.
-NATIVE: Final = VERSIONS.named("0-9-1")
+#: What `NATIVE` is by its numbers: a broker of which nothing is known is asked for that.
 NEWEST: Final = NATIVE.numbers
+
+#: Characters of the name of who calls, at most, in the names of sessions of AMQP 0-10, which have 255 bytes.
+_MOST_NAME: Final = 64
 
 
 class UpstreamUnavailableError(AmqpgateError):
@@ -88,7 +96,9 @@ class Dialer:
             endpoint = self._next()
             began = trio.current_time()
             try:
-                line = await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max)
+                line = await call(
+                    endpoint, self.settings, self.contexts, frame_max=self.frame_max, name=self.session
+                )
             except UpstreamUnavailableError as error:
                 self.give_up(endpoint, error)
                 continue
@@ -107,7 +117,7 @@ class Dialer:
         """
         endpoint = self._named(host)
         log.info("upstream %s redirects to %s", self.cluster.name, endpoint.address)
-        return await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max)
+        return await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max, name=self.session)
 
     def _named(self, host: str) -> EndpointHealth:
         try:
@@ -148,22 +158,27 @@ class Dialer:
 
 
 async def call(
-    endpoint: EndpointHealth, settings: Upstream, contexts: TlsContexts, *, frame_max: int
+    endpoint: EndpointHealth, settings: Upstream, contexts: TlsContexts, *, frame_max: int, name: str
 ) -> DialedBroker:
     """One attempt, in the version that is set, or that the endpoint turns out to speak.
 
-    Raises ``UpstreamUnavailableError``, and ``ConfigError`` for the TLS files.
+    ``name`` is of who calls. Raises ``UpstreamUnavailableError``, and ``ConfigError`` for the TLS files.
     """
     is_set = settings.version != "auto"
-    if is_set:
-        version = VERSIONS.named(settings.version)
-    else:
-        version = NATIVE if endpoint.version is None else VERSIONS.numbered(endpoint.version)
-    tried: set[Version] = set()
+    named = settings.version if is_set else endpoint.version
+    version = NATIVE if named is None else VERSIONS.named(named)
+    tried: set[AnyVersion] = set()
     while True:
+        if settings.connections == "pooled" and isinstance(version, TranslatedVersion):
+            # What it speaks may change: next time it is asked.
+            endpoint.unheard(settings.version)
+            raise UpstreamUnavailableError(
+                f"upstream {endpoint.address}: it speaks AMQP {version.name}, of which clients cannot share "
+                "connections: that needs 'connections: own'"
+            )
         hop = await dial(settings, contexts, address=endpoint.address, frame_max=frame_max)
         try:
-            greeting = await _greeting(hop, endpoint, settings, version)
+            greeting = await _greeting(hop, endpoint, settings, version, name)
             if isinstance(greeting, amqp.ConnectionStart):
                 version, start = _meet(greeting, endpoint, version, is_set=is_set)
                 hop.speak(for_broker(version, start))
@@ -194,7 +209,7 @@ async def ask_once(cluster: Cluster, session: str, contexts: TlsContexts, *, fra
     with cluster.inquiry.asking(), trio.move_on_after(cluster.settings.connect_timeout):
         for endpoint in cluster.order(session, trio.current_time()):
             with contextlib.suppress(UpstreamUnavailableError, ConfigError):
-                line = await call(endpoint, cluster.settings, contexts, frame_max=frame_max)
+                line = await call(endpoint, cluster.settings, contexts, frame_max=frame_max, name=session)
                 line.hop.close()
                 if isinstance(line.greeting, amqp.ConnectionStart):
                     cluster.heard(line.greeting)
@@ -203,8 +218,8 @@ async def ask_once(cluster: Cluster, session: str, contexts: TlsContexts, *, fra
 
 
 def _meet(
-    start: amqp.ConnectionStart, endpoint: EndpointHealth, asked: Version, *, is_set: bool
-) -> tuple[Version, amqp.ConnectionStart]:
+    start: amqp.ConnectionStart, endpoint: EndpointHealth, asked: AnyVersion, *, is_set: bool
+) -> tuple[AnyVersion, amqp.ConnectionStart]:
     """The version that the broker speaks, and its start in the canonical model.
 
     One that is not known hears nothing more (AMQP 0-9-1, connection.start, rule "client-support").
@@ -221,25 +236,31 @@ def _meet(
             f"upstream {endpoint.address}: it starts AMQP {spoken.name}, not {asked.name}"
         )
     if not is_set:
-        endpoint.answered(spoken.numbers, start)
+        endpoint.answered(spoken.name, start)
     major, minor = NATIVE.start
-    return spoken, attrs.evolve(start, version_major=major, version_minor=minor)
+    properties = capabilities.of_broker(for_broker(spoken, start), start.server_properties)
+    return spoken, attrs.evolve(start, version_major=major, version_minor=minor, server_properties=properties)
 
 
 async def _greeting(
-    hop: MethodStream, endpoint: EndpointHealth, settings: Upstream, version: Version
+    hop: MethodStream, endpoint: EndpointHealth, settings: Upstream, version: AnyVersion, name: str
 ) -> amqp.ConnectionStart | amqp.ConnectionClose | bytes:
     """The broker's first words: a method, or a protocol header other than what it was told."""
     timeout = settings.handshake_timeout or settings.connect_timeout
     why = f"said nothing within {timeout:g} s"
     with trio.move_on_after(timeout):
         try:
-            hop.speak(version.interpreter(version.broker))
+            if isinstance(version, TranslatedVersion):
+                hop.speak(version.interpreter)
+            else:
+                hop.speak(version.interpreter(version.broker))
             await hop.send(version.header)
             header = await hop.next_header()
+            # Qpid says the header that it was told before it starts.
             if header is not None and header != version.header:
                 return header
-            # Qpid says the header that it was told before it starts.
+            if isinstance(version, TranslatedVersion):
+                await _translate(hop, version, header, name)
             method = await hop.next_method()
         except (ProtocolViolation, StreamClosedError) as error:
             why = str(error)
@@ -248,6 +269,15 @@ async def _greeting(
                 return method
             why = f"expected '{amqp.ConnectionStart.NAME}', got '{method.NAME}'"
     raise UpstreamUnavailableError(f"upstream {endpoint.address}: {why}")
+
+
+async def _translate(hop: MethodStream, version: TranslatedVersion, header: bytes | None, name: str) -> None:
+    """What the broker says is translated from now on. Violation 501 where it has not said its header."""
+    if header is None:
+        raise ProtocolViolation(501, f"it does not answer the protocol header of AMQP {version.name}")
+    unique = f"amqpgate.{name[:_MOST_NAME]}.{secrets.token_hex(8)}"
+    # It may be imported, which is nothing for the data path's thread.
+    hop.translate(await trio.to_thread.run_sync(version.broker, unique))
 
 
 async def dial(

@@ -68,7 +68,7 @@ async def check(cluster: Cluster, endpoint: EndpointHealth, contexts: TlsContext
                 hop = await dial(cluster.settings, contexts, address=endpoint.address, frame_max=_FRAME_MAX)
                 hop.close()
                 return None
-            line = await call(endpoint, cluster.settings, contexts, frame_max=_FRAME_MAX)
+            line = await call(endpoint, cluster.settings, contexts, frame_max=_FRAME_MAX, name="health")
         except (UpstreamUnavailableError, ConfigError) as error:
             return str(error)
         line.hop.close()

@@ -89,10 +89,11 @@ async def open_vhost(hop: MethodStream, asked: amqp.ConnectionTune, vhost: str, 
     why_not = too_small(asked.frame_max)
     if why_not is not None:
         raise NotLetInError(why_not)
+    wanted = settings.heartbeat
     tune = Tune(
         frame_max=negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX),
         channel_max=negotiate(asked.channel_max, settings.channel_max or MAX_CHANNELS),
-        heartbeat=asked.heartbeat if settings.heartbeat is None else settings.heartbeat,
+        heartbeat=asked.heartbeat if wanted is None else hop.interpreter.heartbeat(wanted, asked.heartbeat),
     )
     tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
     await hop.send(method_frame(0, tune_ok) + method_frame(0, amqp.ConnectionOpen(vhost)))

@@ -9,6 +9,7 @@ import attrs
 import trio
 
 from amqpgate.config import Listener, Secret, Settings, Upstream
+from amqpgate.config.clusters import UNSHARED
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster
@@ -193,11 +194,22 @@ def check_routes(settings: Settings, policies: PolicySet, environ: Mapping[str, 
                         f"{where}: no upstream is named '{share.cluster}' in the settings; "
                         f"there are {', '.join(upstreams)}"
                     )
+                _check_shared(where, route.upstream, upstreams[share.cluster])
             _check_password(where, route.upstream, environ)
             _check_login(where, route, settings, upstreams)
             if route.upstream.mirror is not None:
                 _check_mirror(where, route.upstream, route.upstream.mirror, upstreams)
                 _check_password(f"{where}, mirror", route.upstream.mirror, environ)
+
+
+def _check_shared(where: str, target: Target, upstream: Upstream) -> None:
+    """What the route changes fits what it leaves as it is."""
+    version = target.version or upstream.version
+    if version in UNSHARED and (target.connections or upstream.connections) == "pooled":
+        raise ConfigError(
+            f"{where}: clients cannot share connections of AMQP {version}, and with what upstream "
+            f"'{upstream.name}' says they are to: say 'connections: own' here"
+        )
 
 
 def _check_password(where: str, target: Target | Mirror, environ: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from amqpgate.config.clusters import AmqpVersion
+from amqpgate.config.clusters import UNSHARED, AmqpVersion
 from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.kinds.common import Metadata, Mode, check_ids, check_mode
 from amqpgate.policy.kinds.mirror import SECRET, Mirror, check_login
@@ -88,6 +88,11 @@ class Target:
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise Invalid(f"'{name}' is listed already", "clusters", index, "cluster")
+        if self.connections == "pooled" and self.version in UNSHARED:
+            raise Invalid(
+                f"clients cannot share connections of AMQP {self.version}: leave out 'connections: pooled'",
+                "connections",
+            )
         check_login(self)
 
     @property

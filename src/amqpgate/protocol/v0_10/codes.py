@@ -11,6 +11,7 @@ Where a code becomes another one its number goes before the text, so that an ope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -65,11 +66,16 @@ FROM_ERROR_CODE: Final[Mapping[ErrorCode, int]] = MappingProxyType(
     }
 )
 
+_SOURCE: Final = re.compile(r" \([^() ]{1,4096}\.(?:cpp|h):\d{1,6}\)\Z")
+
 #: What stands for a code that a peer has made up, or left out.
 _UNKNOWN: Final = 541
 
-#: States in which a connection.close of the server's is its answer to the login.
-_LOGIN: Final = frozenset({ConnectionState.SECURING, ConnectionState.CHALLENGED})
+#: What ``CONNECTION_FORCED`` is in states in which a connection.close of the server's is its answer: to the
+#: login, or to connection.open.
+_ANSWERS: Final[Mapping[ConnectionState, int]] = MappingProxyType(
+    {ConnectionState.SECURING: 403, ConnectionState.CHALLENGED: 403, ConnectionState.ASKED: 530}
+)
 
 
 def close_of(code: int, text: str) -> amqp.ConnectionClose:
@@ -83,12 +89,13 @@ def close_of(code: int, text: str) -> amqp.ConnectionClose:
 def violation_of_close(close: amqp.ConnectionClose, state: ConnectionState) -> ProtocolViolation:
     """What a server's connection.close means to a client of 0-9-1; ``state`` is the one in which it came.
 
-    In answer to a login 320 is 403: 0-10 has no code of its own for that.
+    In answer to a login 320 is 403, and in answer to connection.open 530: 0-10 has no codes of its own for
+    those. What a client is refused for says nothing of the broker, where 320 elsewhere says that it is going.
     """
     code = _UNKNOWN if close.reply_code is None else int(close.reply_code)
     text = _readable(close.reply_text)
-    if code == CloseCode.CONNECTION_FORCED and state in _LOGIN:
-        return ProtocolViolation(403, text)
+    if code == CloseCode.CONNECTION_FORCED and state in _ANSWERS:
+        return ProtocolViolation(_ANSWERS[state], text)
     return _violation(code, code if code in REPLY_NAMES else _UNKNOWN, text)
 
 
@@ -107,6 +114,8 @@ def _violation(code: int, translated: int, text: str, channel: int = 0) -> Proto
 
 
 def _readable(text: bytes | None) -> str:
-    """A peer's text for people: no control characters, and what is not UTF-8 escaped."""
-    decoded = (text or b"").decode("utf-8", "backslashreplace")
+    """A peer's text for people: no control characters, what is not UTF-8 escaped, and less the line of
+    qpidd's source that it ends with.
+    """
+    decoded = _SOURCE.sub("", (text or b"").decode("utf-8", "backslashreplace"))
     return cut_reply("".join(letter if letter.isprintable() else "?" for letter in decoded))

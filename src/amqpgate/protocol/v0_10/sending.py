@@ -35,11 +35,6 @@ class CommandSender:
         self._reply: SequenceSet | None = None
 
     @property
-    def outstanding(self) -> int:
-        """How many commands were sent and are not known to be complete."""
-        return len(self._outstanding)
-
-    @property
     def is_due(self) -> bool:
         """Whether the receiver asked for known-completed. It never goes out unasked: qpid-python's messaging
         API ends its connection when it gets one, and never asks.

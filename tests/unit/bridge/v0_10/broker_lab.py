@@ -36,6 +36,7 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
 from amqpgate.wire.v0_10.codec import encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command, Struct
@@ -48,7 +49,12 @@ START = amqp10.ConnectionStart(
     mechanisms=Array(TypeCode.STR16, (b"DIGEST-MD5", b"PLAIN", b"ANONYMOUS")),
     locales=Array(TypeCode.STR16, (b"en_US",)),
 )
-START_OK = amqp.ConnectionStartOk(mechanism="PLAIN", response=b"\0guest\0guest", locale="en_US")
+START_OK = amqp.ConnectionStartOk(
+    client_properties=Table.of({"capabilities": {"consumer_cancel_notify": True}}),
+    mechanism="PLAIN",
+    response=b"\0guest\0guest",
+    locale="en_US",
+)
 EMPTY = amqp.BasicProperties()
 
 
@@ -76,14 +82,21 @@ class Asked:
 
 class BrokerLab:
     """``is_live``: the broker finishes each command once it is whole, and answers queries by ``results``,
-    which are given for names. ``cut`` is how many bytes the translator is given at once; None: all.
+    which are given for names; nothing is bound but what is in ``bindings``. ``cut`` is how many bytes the
+    translator is given at once; None: all.
     """
+
+    #: What both sides say of themselves.
+    start = START
+    start_ok = START_OK
 
     def __init__(self, *, is_live: bool = True, cut: int | None = None, tuning: Tuning | None = None) -> None:
         self.translator = BrokerTranslator("gate")
         self.broker = SessionConnection(Role.SERVER)
         self.is_live = is_live
         self.results: dict[bytes, Struct] = {}
+        #: Exchanges and keys.
+        self.bindings: set[tuple[bytes, bytes]] = set()
         #: Exceptions by the names of commands.
         self.faults: dict[str, amqp10.ExecutionException] = {}
         self.heard: list[Heard] = []
@@ -101,9 +114,9 @@ class BrokerLab:
     # The set-up.
 
     def login(self) -> BrokerLab:
-        self.broker.send(START)
+        self.broker.send(self.start)
         self.settle()
-        self.say(0, START_OK)
+        self.say(0, self.start_ok)
         self.broker.send(self._tuning.offer())
         self.settle()
         tune = self.heard[-1].method
@@ -299,6 +312,9 @@ class BrokerLab:
             case amqp10.ExchangeQuery(name=name):
                 result = self.results.get(name, amqp10.ExchangeQueryResult(not_found=True))
                 session.send(amqp10.ExecutionResult(asked.command_id, encode_struct32(result)))
+            case amqp10.ExchangeBound(exchange=name, binding_key=key):
+                bound = amqp10.ExchangeBoundResult(key_not_matched=(name, key) not in self.bindings)
+                session.send(amqp10.ExecutionResult(asked.command_id, encode_struct32(bound)))
         if not isinstance(command, amqp10.ExecutionSync):
             session.finish(asked.command_id)
 
@@ -307,15 +323,26 @@ def _again(frame: Frame) -> bytes:
     return encode_frame(*frame)
 
 
-def queue(name: bytes, messages: int = 0, consumers: int = 0, *, auto_delete: bool = False) -> Struct:
+def queue(
+    name: bytes,
+    messages: int = 0,
+    consumers: int = 0,
+    *,
+    auto_delete: bool = False,
+    durable: bool = False,
+) -> Struct:
     """The result of a query for a queue that is there."""
     return amqp10.QueueQueryResult(
-        queue=name, message_count=messages, subscriber_count=consumers, auto_delete=auto_delete
+        queue=name,
+        message_count=messages,
+        subscriber_count=consumers,
+        auto_delete=auto_delete,
+        durable=durable,
     )
 
 
-def exchange(kind: bytes = b"direct") -> Struct:
-    return amqp10.ExchangeQueryResult(type=kind)
+def exchange(kind: bytes = b"direct", *, durable: bool = False) -> Struct:
+    return amqp10.ExchangeQueryResult(type=kind, durable=durable)
 
 
 def steps(data: bytes, size: int) -> Iterator[bytes]:

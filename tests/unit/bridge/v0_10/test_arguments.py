@@ -17,6 +17,7 @@ from amqpgate.bridge.v0_10.arguments import (
     exchange_arguments,
     exchange_bind,
     exchange_declare,
+    exchange_unbind,
     is_no_local,
     queue_arguments,
     queue_declare,
@@ -374,7 +375,7 @@ def test_an_exchange_of_rabbitmqs() -> None:
 
 def test_a_binding_and_a_consumer_of_rabbitmqs() -> None:
     method = amqp.QueueBind(queue="q", exchange="x", routing_key="k", arguments=Table.of({"x-match": "all"}))
-    assert exchange_bind(method) == amqp10.ExchangeBind(b"q", b"x", b"k", _one("x-match", _text("all")))
+    assert exchange_bind(method).arguments == _one("x-match", _text("all"))
     assert exchange_bind(amqp.QueueBind()) == amqp10.ExchangeBind(b"", b"", b"")
     assert subscribe_arguments(amqp.BasicConsume(arguments=Table.of({"x-priority": 5}))) == _one(
         "x-priority", Value(0x21, 5)
@@ -382,6 +383,34 @@ def test_a_binding_and_a_consumer_of_rabbitmqs() -> None:
     assert subscribe_arguments(amqp.BasicConsume()) is None
     with pytest.raises(ProtocolViolation):
         subscribe_arguments(amqp.BasicConsume(arguments=Table.of({"x-stream-offset": "first"})))
+
+
+def _bound(key: str, arguments: dict[str, object]) -> amqp10.ExchangeBind:
+    return exchange_bind(amqp.QueueBind(routing_key=key, arguments=Table.of(arguments)))
+
+
+def test_bindings_of_headers_are_told_apart_by_their_arguments() -> None:
+    """qpidd takes one binding for each key, and RabbitMQ's clients name no keys there."""
+    one = _bound("", {"x-match": "all", "a": 1, "b": {"c": "d"}})
+    assert one.binding_key != _bound("", {"x-match": "all", "a": 2, "b": {"c": "d"}}).binding_key
+    assert one.binding_key != _bound("", {"x-match": "any", "a": 1, "b": {"c": "d"}}).binding_key
+    assert one.binding_key != _bound("k", {"x-match": "all", "a": 1, "b": {"c": "d"}}).binding_key
+    again = Table.of({"b": {"c": "d"}, "a": 1, "x-match": "all"})
+    assert exchange_unbind(amqp.QueueUnbind(arguments=again)).binding_key == one.binding_key
+    longest = _bound("k" * 255, {"x-match": "all"}).binding_key
+    assert longest is not None
+    assert len(longest) <= 255
+
+
+def test_other_bindings_keep_their_key() -> None:
+    """With arguments they are compared with all of them, to RabbitMQ; without they are of no headers."""
+    bind = _bound("a.#", {"a": 1})
+    assert bind.binding_key == b"a.#"
+    assert bind.arguments is not None
+    assert bind.arguments.get(b"x-match") == _text("all")
+    assert _bound("a.#", {}).arguments is None
+    arguments = Table.of({"a": 1})
+    assert exchange_unbind(amqp.QueueUnbind(routing_key="k", arguments=arguments)).binding_key == b"k"
 
 
 # -- any arguments ---------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqpgate.bridge.v0_10 import broker_incoming
+from amqpgate.bridge.canonical import ConnectionRedirect
+from amqpgate.bridge.v0_10 import VERSION, broker_incoming
 from amqpgate.bridge.v0_10.broker import MOST_KEPT, BrokerTranslator
 from amqpgate.bridge.v0_10.broker_incoming import IncomingMessages
 from amqpgate.bridge.v0_10.broker_login import start_of
@@ -28,6 +29,7 @@ from amqpgate.wire.codec import ContentHeader, decode_method, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10_types import TypeCode
+from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from amqpgate.wire.v0_10.types import Array, Map, Value
 from tests.support.said_0_10 import NAMES, conversations
@@ -176,19 +178,40 @@ def test_both_ends_close() -> None:
     assert lab.say(0, amqp.ConnectionCloseOk()) == []
 
 
-def test_a_redirect_is_a_close() -> None:
+@pytest.mark.parametrize(
+    ("host", "known", "heard"),
+    [
+        (b"amqp:tcp:a.test:5672,b.test", (), ("a.test:5672", "b.test")),
+        (b"a.test", (b"amqp:tls:b.test:1,c", b"\x93NUMPY", b"d"), ("a.test", "b.test:1 c d")),
+        (b"amqp:" + b"x" * 256 + b",y", (b"z" * 200, b"y" * 100), ("y", "z" * 200)),
+        (b"else where,\xff", (), ("", "")),
+        (None, (), ("", "")),
+    ],
+)
+def test_a_redirect_names_addresses(host, known, heard) -> None:
+    redirected = redirect(amqp10.ConnectionRedirect(host, Array(TypeCode.STR16, known)))
+    assert redirected == ConnectionRedirect(*heard)
+
+
+def redirect(said: amqp10.ConnectionRedirect) -> Method:
+    """What the gateway makes of a broker's answer to its connection.open."""
     lab = BrokerLab()
     lab.broker.send(START)
     lab.settle()
     lab.say(0, START_OK)
     lab.broker.send(Tuning().offer())
     lab.settle()
-    lab.say(0, amqp.ConnectionTuneOk(1, 4096), amqp.ConnectionOpen("/"))
-    lab.broker.send(amqp10.ConnectionRedirect(host=b"elsewhere\xff:5672"))
-    lab.settle()
-    close = lab.heard[-1].method
-    assert close.reply_code == 320
-    assert "elsewhere" in close.reply_text
+    lab.say(0, amqp.ConnectionTuneOk(1, 4096), amqp.ConnectionOpen("/", reserved_2=True))
+    assert lab.controls[-1].insist
+    lab.translator.from_peer(control(said))
+    frames = FrameDecoder(0)
+    frames.feed(lab.translator.frames_for_gateway(1000))
+    return VERSION.interpreter.to_canonical(frames.next().payload, Role.SERVER)
+
+
+def test_what_a_client_says_is_no_redirect() -> None:
+    with pytest.raises(ProtocolViolation, match="unknown method"):
+        VERSION.interpreter.to_canonical(ConnectionRedirect("a").encode(), Role.CLIENT)
 
 
 def test_a_new_secret_is_refused() -> None:

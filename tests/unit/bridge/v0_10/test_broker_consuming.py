@@ -207,19 +207,21 @@ def test_every_transfer_is_complete_at_once() -> None:
         made.transfer("tag")
     asked = []
     made.session().sender.completed(amqp10.SessionCompleted(commands=ids(0, 1)))
-    asked.append(made.session().sender.outstanding)
+    asked.append(len(made.session().sender._outstanding))
     # The broker flushes, as qpidd does before its first transfer.
     made.translator.from_peer(b"")
     made.translator.from_peer(control(amqp10.SessionFlush(completed=True)))
     made.settle()
     assert asked == [1]
-    assert made.session().sender.outstanding == 0
+    assert len(made.session().sender._outstanding) == 0
 
 
 # -- basic.get
 
 
-def get(made: BrokerLab, body: bytes | None, *, no_ack: bool = False, left: int = 0) -> list[Heard]:
+def get(
+    made: BrokerLab, body: bytes | None, *, no_ack: bool = False, left: int = 0, auto_delete: bool = False
+) -> list[Heard]:
     made.is_live = False
     made.commands()
     assert made.say(1, amqp.BasicGet(queue="q", no_ack=no_ack)) == []
@@ -229,7 +231,8 @@ def get(made: BrokerLab, body: bytes | None, *, no_ack: bool = False, left: int 
     destination = flush.command.destination
     if body is not None:
         assert made.transfer(destination.decode(), body) == []
-    result = amqp10.ExecutionResult(query.command_id, encode_struct32(queue(b"q", left)))
+    known = queue(b"q", left, auto_delete=auto_delete)
+    result = amqp10.ExecutionResult(query.command_id, encode_struct32(known))
     assert made.tell(result) == []
     return made.finish(0, query.command_id)
 
@@ -237,7 +240,7 @@ def get(made: BrokerLab, body: bytes | None, *, no_ack: bool = False, left: int 
 def test_get_of_an_empty_queue() -> None:
     made = lab()
     assert get(made, None) == [Heard(1, amqp.BasicGetEmpty())]
-    subscribe, mode, in_bytes, messages, flush, query = made.commands()
+    subscribe, mode, in_bytes, messages, flush, query, cancel = made.commands()
     name = subscribe.destination
     assert subscribe == amqp10.MessageSubscribe(b"q", name, AcceptMode.EXPLICIT, 0)
     assert mode == amqp10.MessageSetFlowMode(name, FlowMode.CREDIT)
@@ -245,6 +248,8 @@ def test_get_of_an_empty_queue() -> None:
     assert messages == amqp10.MessageFlow(name, CreditUnit.MESSAGE, 1)
     assert flush == amqp10.MessageFlush(name)
     assert query == amqp10.QueueQuery(b"q")
+    # It would be in use, and whoever deletes it would end the session.
+    assert cancel == amqp10.MessageCancel(name)
 
 
 def test_get_of_a_message_and_its_acknowledgement() -> None:
@@ -255,8 +260,14 @@ def test_get_of_a_message_and_its_acknowledgement() -> None:
     made.commands()
     made.say(1, amqp.BasicAck(1))
     assert made.commands() == [amqp10.MessageAccept(ids(0))]
-    # The subscription is there already.
-    (heard,) = get(made, b"more")
+
+
+def test_the_subscription_to_a_queue_that_is_auto_delete_stays() -> None:
+    """With its last subscription it would be deleted."""
+    made = lab()
+    get(made, b"body", auto_delete=True)
+    assert "message.cancel" not in [command.NAME for command in made.commands()]
+    (heard,) = get(made, b"more", auto_delete=True)
     assert heard.method.delivery_tag == 2
     assert [command.NAME for command in made.commands()] == [
         "message.flow",
@@ -268,7 +279,7 @@ def test_get_of_a_message_and_its_acknowledgement() -> None:
 
 def test_get_without_acknowledgement_has_a_subscription_of_its_own() -> None:
     made = lab()
-    get(made, b"body")
+    get(made, b"body", auto_delete=True)
     get(made, b"body", no_ack=True)
     assert made.asked[0].command.accept_mode == AcceptMode.NONE
 
@@ -276,6 +287,7 @@ def test_get_without_acknowledgement_has_a_subscription_of_its_own() -> None:
 def test_gets_from_many_queues_keep_a_few_subscriptions() -> None:
     made = lab()
     for number in range(MOST_GETS + 5):
+        made.results[b"q%d" % number] = queue(b"q%d" % number, auto_delete=True)
         assert made.call(amqp.BasicGet(queue=f"q{number}")) == amqp.BasicGetEmpty()
     names = [command.NAME for command in made.commands()]
     assert names.count("message.subscribe") - names.count("message.cancel") == MOST_GETS

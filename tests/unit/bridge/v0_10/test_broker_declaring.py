@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.tables import Table
-from tests.unit.bridge.v0_10.broker_lab import BrokerLab, Heard, exchange, queue
+from amqpgate.wire.tables import EMPTY_TABLE, Table
+from tests.unit.bridge.v0_10.broker_lab import START, START_OK, BrokerLab, Heard, exchange, queue
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def lab() -> BrokerLab:
 
 
 def test_declare_has_counts_from_a_query(lab: BrokerLab) -> None:
-    lab.results[b"q"] = queue(b"q", 7, 2)
+    lab.results[b"q"] = queue(b"q", 7, 2, durable=True)
     assert lab.call(amqp.QueueDeclare(queue="q", durable=True)) == amqp.QueueDeclareOk("q", 7, 2)
     assert lab.commands() == [amqp10.QueueDeclare(b"q", durable=True), amqp10.QueueQuery(b"q")]
 
@@ -35,7 +36,7 @@ def test_an_exclusive_queue_ends_with_its_session(lab: BrokerLab) -> None:
 
 def test_a_queue_without_a_name_gets_one_which_is_the_last(lab: BrokerLab) -> None:
     name = lab.call(amqp.QueueDeclare()).queue
-    assert name.startswith("gen-gate.1-")
+    assert name.startswith("amq.gen-gate.1-")
     assert lab.call(amqp.QueueDeclare()).queue != name
     lab.call(amqp.QueueDeclare(queue=name))
     lab.commands()
@@ -66,6 +67,55 @@ def test_purge_counts(lab: BrokerLab) -> None:
     assert lab.commands() == [amqp10.QueueQuery(b"q"), amqp10.QueuePurge(b"q")]
 
 
+@pytest.mark.parametrize(
+    ("method", "argument", "received"),
+    [
+        (amqp.QueueDeclare(queue="q"), "durable", "false"),
+        (amqp.QueueDeclare(queue="q", durable=True, auto_delete=True), "auto_delete", "true"),
+        (amqp.QueueDeclare(queue="q", durable=True, exclusive=True), "auto_delete", "true"),
+        (amqp.ExchangeDeclare(exchange="x", type="topic", durable=True), "type", "topic"),
+        (amqp.ExchangeDeclare(exchange="x", type="direct"), "durable", "false"),
+        (amqp.ExchangeDeclare(exchange="amq.x", type="topic"), "type", "topic"),
+    ],
+)
+def test_what_is_there_with_other_properties_is_refused(
+    lab: BrokerLab, method, argument: str, received: str
+) -> None:
+    """0-10 ignores durable and auto-delete of what exists, 0-9-1 does not."""
+    lab.results[b"q"] = queue(b"q", durable=True)
+    lab.results[b"x"] = lab.results[b"amq.x"] = exchange(durable=True)
+    close = lab.call(method)
+    assert (close.reply_code, close.class_id, close.method_id) == (406, method.CLASS_ID, method.METHOD_ID)
+    assert f"inequivalent arg '{argument}' for " in close.reply_text
+    assert f"received '{received}' but current is" in close.reply_text
+
+
+def test_exchanges_of_the_brokers_own(lab: BrokerLab) -> None:
+    """qpidd refuses to declare them at all, RabbitMQ if they are others."""
+    lab.results[b"amq.topic"] = exchange(b"topic")
+    declare = amqp.ExchangeDeclare(exchange="amq.topic", type="topic", durable=True)
+    assert lab.call(declare) == amqp.ExchangeDeclareOk()
+    assert lab.commands() == [amqp10.ExchangeQuery(b"amq.topic")]
+    close = lab.call(amqp.ExchangeDeclare(exchange="amq.mine", type="topic"))
+    assert close.reply_code == 403
+    assert "exchange name 'amq.mine' contains reserved prefix 'amq.*'" in close.reply_text
+    assert [command.NAME for command in lab.commands()] == ["exchange.query"]
+
+
+def test_deleting_an_exchange_that_may_be_in_use() -> None:
+    """qpidd would not look."""
+    delete = amqp.ExchangeDelete(exchange="x", if_unused=True)
+    lab = BrokerLab().login().open()
+    assert lab.call(delete) == amqp.ExchangeDeleteOk()
+    lab.results[b"x"] = exchange()
+    assert lab.call(delete).reply_code == 540
+    other = BrokerLab()
+    other.start = attrs.evolve(START, server_properties=None)
+    other.results[b"x"] = exchange()
+    assert other.login().open().call(delete) == amqp.ExchangeDeleteOk()
+    assert other.commands()[-1] == amqp10.ExchangeDelete(b"x", True)
+
+
 def test_delete_counts(lab: BrokerLab) -> None:
     lab.results[b"q"] = queue(b"q", 5)
     assert lab.call(amqp.QueueDelete(queue="q", if_unused=True)) == amqp.QueueDeleteOk(5)
@@ -78,8 +128,42 @@ def test_delete_of_what_is_not_there_is_no_error(lab: BrokerLab) -> None:
     assert {type(command) for command in lab.commands()} == {amqp10.QueueQuery, amqp10.ExchangeQuery}
 
 
-def test_delete_ends_the_subscriptions_of_gets_before(lab: BrokerLab) -> None:
+def test_delete_ends_the_consumers_of_its_channel_before(lab: BrokerLab) -> None:
+    """The broker would end the session."""
     lab.results[b"q"] = queue(b"q")
+    lab.call(amqp.BasicConsume(queue="q", consumer_tag="tag"))
+    lab.call(amqp.BasicConsume(queue="other", consumer_tag="elsewhere"))
+    assert lab.call(amqp.QueueDeclare(queue="q", passive=True)) == amqp.QueueDeclareOk("q")
+    lab.commands()
+    assert lab.say(1, amqp.QueueDelete(queue="q")) == [
+        Heard(1, amqp.BasicCancel("tag", no_wait=True)),
+        Heard(1, amqp.QueueDeleteOk()),
+    ]
+    assert lab.commands()[1:] == [
+        amqp10.MessageCancel(b"tag"),
+        amqp10.QueueQuery(b"q"),
+        amqp10.QueueDelete(b"q"),
+    ]
+    assert lab.call(amqp.BasicConsume(queue="q", consumer_tag="tag")) == amqp.BasicConsumeOk("tag")
+
+
+def test_a_client_that_takes_no_cancel_is_sent_none() -> None:
+    lab = BrokerLab()
+    lab.start_ok = attrs.evolve(START_OK, client_properties=EMPTY_TABLE)
+    lab.login().open()
+    lab.results[b"q"] = queue(b"q")
+    lab.call(amqp.BasicConsume(queue="q", consumer_tag="tag"))
+    assert lab.say(1, amqp.QueueDelete(queue="q")) == [Heard(1, amqp.QueueDeleteOk())]
+
+
+def test_a_queue_is_in_use_by_consumers_of_the_same_channel(lab: BrokerLab) -> None:
+    lab.results[b"q"] = queue(b"q")
+    lab.call(amqp.BasicConsume(queue="q", consumer_tag="tag"))
+    assert lab.call(amqp.QueueDelete(queue="q", if_unused=True)).reply_code == 406
+
+
+def test_delete_ends_the_subscriptions_of_gets_before(lab: BrokerLab) -> None:
+    lab.results[b"q"] = queue(b"q", auto_delete=True)
     lab.call(amqp.BasicGet(queue="q"))
     destination = lab.commands()[0].destination
     lab.call(amqp.QueueDelete(queue="q"))
@@ -98,9 +182,9 @@ def test_bind_and_unbind(lab: BrokerLab) -> None:
     unbind = amqp.QueueUnbind(queue="q", exchange="x", routing_key="k", arguments=arguments)
     assert lab.call(unbind) == amqp.QueueUnbindOk()
     first, second = lab.commands()
-    assert (first.queue, first.exchange, first.binding_key) == (b"q", b"x", b"k")
+    assert (first.queue, first.exchange, first.binding_key[:2]) == (b"q", b"x", b"k#")
     assert first.arguments.get(b"x-match").value == b"all"
-    assert second == amqp10.ExchangeUnbind(b"q", b"x", b"k")
+    assert second == amqp10.ExchangeUnbind(b"q", b"x", first.binding_key)
 
 
 def test_exchanges(lab: BrokerLab) -> None:
@@ -108,12 +192,13 @@ def test_exchanges(lab: BrokerLab) -> None:
     assert lab.call(declare) == amqp.ExchangeDeclareOk()
     lab.results[b"x"] = exchange()
     assert lab.call(amqp.ExchangeDeclare(exchange="x", passive=True)) == amqp.ExchangeDeclareOk()
-    assert lab.call(amqp.ExchangeDelete(exchange="x", if_unused=True)) == amqp.ExchangeDeleteOk()
+    assert lab.call(amqp.ExchangeDelete(exchange="x")) == amqp.ExchangeDeleteOk()
     assert lab.commands() == [
         amqp10.ExchangeDeclare(b"x", b"topic", durable=True),
         amqp10.ExchangeQuery(b"x"),
         amqp10.ExchangeQuery(b"x"),
-        amqp10.ExchangeDelete(b"x", True),
+        amqp10.ExchangeQuery(b"x"),
+        amqp10.ExchangeDelete(b"x"),
     ]
     close = lab.call(amqp.ExchangeDeclare(exchange="none", passive=True))
     assert (close.reply_code, close.class_id, close.method_id) == (404, 40, 10)
@@ -126,6 +211,7 @@ def test_exchanges(lab: BrokerLab) -> None:
         (amqp.ExchangeUnbind(destination="a", source="b"), 540),
         (amqp.ExchangeDeclare(exchange="", type="direct"), 403),
         (amqp.ExchangeDelete(exchange=""), 403),
+        (amqp.ExchangeDelete(exchange="amq.topic"), 403),
         (amqp.QueueBind(queue="q", exchange=""), 403),
         (amqp.QueueUnbind(queue="q", exchange=""), 403),
         (amqp.ExchangeDeclare(exchange="x", type="direct", internal=True), 540),

@@ -139,6 +139,18 @@ def test_what_is_sent_ahead_is_judged_when_it_is_looked_at(ahead: bytes) -> None
     assert lab.names() == ["connection.start-ok", "connection.close"]
 
 
+def test_virtual_host_that_is_no_text_is_told_though_it_was_sent_ahead() -> None:
+    lab = Lab()
+    lab.is_live = False
+    lab.say(START_OK)
+    lab.say(amqp10.ConnectionTuneOk(channel_max=64), amqp10.ConnectionOpen(virtual_host=b"\xff"))
+    lab.is_live = True
+    lab.settle()
+    last = lab.heard[-1].control
+    assert isinstance(last, amqp10.ConnectionClose)
+    assert b"is not UTF-8" in last.reply_text
+
+
 def test_body_of_many_pieces_takes_its_own_bytes_alone() -> None:
     lab = Lab().open().attach()
     lab.do(amqp10.QueueDeclare(queue=b"q"))

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from amqpgate.protocol.frames import encode_frame
-from amqpgate.protocol.header import HEADER_0_8_AMQPLIB, HEADER_0_10, name_of
+from amqpgate.protocol.header import HEADER_0_8_AMQPLIB, HEADER_1_0, name_of
 from amqpgate.protocol.sasl import amqplain_response
 from amqpgate.wire.generated import v0_8, v0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -267,7 +267,7 @@ def told_320(client: Talker, near: str = "0-9-1") -> str:
     return close.reply_text
 
 
-@pytest.mark.parametrize("header", [HEADER_0_10, b"AMQP\0\1\0\0", b"ANYTHING"])
+@pytest.mark.parametrize("header", [HEADER_1_0, b"AMQP\0\1\0\1", b"ANYTHING"])
 def test_a_broker_of_no_version_that_is_spoken(stage: Stage, header: bytes) -> None:
     client = come(stage)
     answer(stage.broker(), header)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from amqpgate.bridge import interpreter_for
+from amqpgate.bridge import NATIVE, interpreter_for
+from amqpgate.bridge.v0_10 import VERSION
 from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.gateway.upstream.broker_side import MOST_HOSTS, MOST_REDIRECTS, insists, open_for, tune_for
 from amqpgate.protocol.handshake import Tune
@@ -188,12 +189,20 @@ def test_what_holds_on_its_hop(
         amqp.ConnectionTune(*asked),
         cluster(settings).settings,
         Tune(frame_max=frame_max, channel_max=channel_max, heartbeat=heartbeat),
+        NATIVE,
     )
     assert (tune.frame_max, tune.channel_max, tune.heartbeat) == holds
 
 
-@pytest.mark.parametrize("near", ["0-8", "0-9-1"])
-@pytest.mark.parametrize("far", ["0-8", "0-9-1"])
+@pytest.mark.parametrize(("wanted", "agreed"), [(60, 60), (600, 120), (0, 0)])
+def test_a_broker_of_0_10_is_agreed_to_no_heartbeat_above_its_own(wanted: int, agreed: int) -> None:
+    asked = amqp.ConnectionTune(2047, 65531, 120)
+    tune = tune_for(asked, cluster(f"heartbeat: {wanted}").settings, Tune(), VERSION.interpreter)
+    assert tune.heartbeat == agreed
+
+
+@pytest.mark.parametrize("near", ["0-8", "0-9-1", "0-10"])
+@pytest.mark.parametrize("far", ["0-8", "0-9-1", "0-10"])
 def test_what_only_old_versions_have_is_for_those_who_both_have_it(near: str, far: str) -> None:
     with contextlib.ExitStack() as ends:
 
@@ -201,13 +210,14 @@ def test_what_only_old_versions_have_is_for_those_who_both_have_it(near: str, fa
             sock, other = socket.socketpair()
             ends.enter_context(other)
             ends.enter_context(sock)
-            interpreter = interpreter_for(SPOKEN[name].dialect)
+            interpreter = VERSION.interpreter if name == "0-10" else interpreter_for(SPOKEN[name].dialect)
             return MethodStream(sock, frame_max=4096, peer=Role.SERVER, interpreter=interpreter)
 
         client, broker = hop(near), hop(far)
         said = amqp.ConnectionOpen("/v", "capabilities", True)
-        is_same = near == far
-        assert open_for(broker, client, said) == (said if is_same else amqp.ConnectionOpen("/v"))
+        # A client of 0-10 is one of 0-9-1, whose translator has none of it to say.
+        passes = (far != "0-9-1") == (near == "0-8")
+        assert open_for(broker, client, said) == (said if passes else amqp.ConnectionOpen("/v"))
         # The bit is reserved in 0-9-1, and says nothing.
         assert insists(client, said) is (near == "0-8")
         assert not insists(client, amqp.ConnectionOpen("/v"))

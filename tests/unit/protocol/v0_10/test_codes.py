@@ -56,13 +56,17 @@ def test_closes_from_0_10_are_as_they_are(code: int) -> None:
     assert (violation.code, violation.text) == (code, "why")
 
 
-@pytest.mark.parametrize("state", [ConnectionState.SECURING, ConnectionState.CHALLENGED])
-def test_a_forced_close_in_answer_to_a_login_is_403(state: ConnectionState) -> None:
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [(ConnectionState.SECURING, 403), (ConnectionState.CHALLENGED, 403), (ConnectionState.ASKED, 530)],
+)
+def test_a_forced_close_in_answer_is_a_refusal(state: ConnectionState, code: int) -> None:
     text = b"connection-forced: Authentication failed"
     violation = violation_of_close(amqp.ConnectionClose(320, text), state)
-    assert (violation.code, violation.text) == (403, text.decode())
+    assert (violation.code, violation.text) == (code, text.decode())
     assert violation_of_close(amqp.ConnectionClose(501, text), state).code == 501
-    assert violation_of_close(amqp.ConnectionClose(320, text), ConnectionState.TUNING).code == 320
+    for other in (ConnectionState.GREETED, ConnectionState.TUNING, ConnectionState.OPEN):
+        assert violation_of_close(amqp.ConnectionClose(320, text), other).code == 320
 
 
 @pytest.mark.parametrize(("code", "text"), [(None, "why"), (999, "999 why")])
@@ -123,6 +127,21 @@ def test_exceptions_from_0_10(error_code: int | None, code: int, text: str) -> N
     exception = amqp.ExecutionException(error_code=error_code, description=b"why")
     violation = violation_of_exception(exception, 7)
     assert (violation.code, violation.text, violation.channel) == (code, text, 7)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (b"not-found: none (/x/qpid/broker/QueueRegistry.cpp:176)", "not-found: none"),
+        (b"none (qpid/Plugin.h:1)", "none"),
+        (b"(a.cpp:1) none", "(a.cpp:1) none"),
+        (b"none (of a.cpp:1)", "none (of a.cpp:1)"),
+        (b"none (a.cpp:1) (b.cpp:2)", "none (a.cpp:1)"),
+    ],
+)
+def test_where_in_its_source_qpidd_raised_it_is_left_out(said: bytes, told: str) -> None:
+    exception = amqp.ExecutionException(error_code=404, description=said)
+    assert violation_of_exception(exception, 1).text == told
 
 
 def test_every_exception_of_0_10_has_a_channel_close() -> None:

@@ -288,11 +288,11 @@ def test_what_a_server_sends_has_ids_and_is_completed() -> None:
         (TRANSFER, KEY, b"one", False),
         (amqp.ExecutionResult(command_id=0), None, b"", True),
     ]
-    assert session.sender.outstanding == 2
+    assert len(session.sender._outstanding) == 2
     assert talk.say(completed((1, 1))) == [CommandsCompleted(0, sequence((1, 1)))]
     assert talk.say(completed((0, 1))) == [CommandsCompleted(0, sequence((0, 0)))]
     assert talk.say(completed((0, 1))) == []
-    assert session.sender.outstanding == 0
+    assert len(session.sender._outstanding) == 0
 
 
 def test_a_timely_reply_is_given_once_for_a_read() -> None:

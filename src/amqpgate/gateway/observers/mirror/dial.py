@@ -67,7 +67,7 @@ async def dial_mirror(
 async def _dial(
     endpoint: EndpointHealth, settings: Upstream, contexts: TlsContexts, version: str, name: str
 ) -> Dialled:
-    line = await call(endpoint, settings, contexts, frame_max=USUAL_FRAME_MAX)
+    line = await call(endpoint, settings, contexts, frame_max=USUAL_FRAME_MAX, name=f"mirror {name}")
     timeout = settings.handshake_timeout or settings.connect_timeout
     try:
         with trio.fail_after(timeout):

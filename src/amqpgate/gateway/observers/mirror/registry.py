@@ -112,7 +112,7 @@ class MirrorRegistry:
             cluster = Cluster(upstream)
 
             async def dial() -> Dialled:
-                settings = rewritten(upstream, plain)
+                settings = attrs.evolve(rewritten(upstream, plain), connections="own")
                 return await dial_mirror(
                     cluster, settings, self.routing.contexts, version=self.version, name=name
                 )

@@ -1,19 +1,22 @@
-"""The embedded broker in a thread, for players on blocking sockets."""
+"""The embedded broker in a thread, for clients on blocking sockets and in other processes."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import trio
 
-from amqpgate.broker import EmbeddedBroker
+from amqpgate.broker import VERSIONS, EmbeddedBroker
 
 
 @contextmanager
-def embedded_broker(*vhosts: str) -> Iterator[tuple[str, int]]:
-    """Its address, while inside."""
+def embedded_broker(
+    *vhosts: str, versions: Sequence[str] = VERSIONS, heartbeat: int = 60
+) -> Iterator[tuple[str, int]]:
+    """Its address, while inside; without ``vhosts`` it has "/" alone."""
+    broker = EmbeddedBroker(vhosts=vhosts or ("/",), versions=versions, heartbeat=heartbeat)
     started = threading.Event()
     port = 0
     token: trio.lowlevel.TrioToken | None = None
@@ -24,7 +27,7 @@ def embedded_broker(*vhosts: str) -> Iterator[tuple[str, int]]:
         token = trio.lowlevel.current_trio_token()
         with stop:
             async with trio.open_nursery() as nursery:
-                port = await nursery.start(EmbeddedBroker(vhosts=vhosts).serve)
+                port = await nursery.start(broker.serve)
                 started.set()
 
     thread = threading.Thread(target=trio.run, args=(serve,), name="embedded broker")
