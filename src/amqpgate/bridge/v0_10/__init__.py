@@ -26,6 +26,7 @@ What is where
     ``tables``      maps of 0-10 and field tables; ``reply_to``: the two parts of a reply-to and one text
     ``arguments``   what queues, exchanges, bindings and subscriptions are made with
     ``codes``       an exception and channel.close
+    ``capture``     operations in frames of 0-10, for taps
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from amqpgate.bridge.v0_9_1 import Interpreter091
 from amqpgate.bridge.versions import VERSIONS, TranslatedVersion
 from amqpgate.protocol.header import HEADER_0_10
 from amqpgate.protocol.methods import Role
+from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.method import Method
 from amqpgate.wire.primitives import Buffer
 
@@ -50,6 +52,10 @@ class Interpreter010(Interpreter091):
 
     version: ClassVar[str] = "AMQP 0-10"
     redirects: ClassVar[bool] = True
+
+    def captured(self, channel: int, method: Method, header: ContentHeader | None) -> bytes:
+        frames: bytes = import_module(f"{__name__}.capture").frames_of(channel, method, header)
+        return frames
 
     def heartbeat(self, wanted: int, proposed: int) -> int:
         """What it proposes is the most (AMQP 0-10, connection.tune-ok, rule "permitted-range")."""

@@ -40,7 +40,7 @@ from typing import Final
 
 from amqpgate.bridge.v0_10.arguments import consume_arguments
 from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
-from amqpgate.bridge.v0_10.consumers import Consumers
+from amqpgate.bridge.v0_10.consumers import SessionConsumers
 from amqpgate.bridge.v0_10.credit import Spent
 from amqpgate.bridge.v0_10.deliveries import ById, Consumer, HeldTransfer, Settling, delivery_of
 from amqpgate.bridge.v0_10.frames import FromBroker
@@ -83,7 +83,7 @@ class Subscriptions:
         self._link = link
         self.settling = Settling(main)
         self._by_name: dict[bytes, Subscription] = {}
-        self._consumers = Consumers()
+        self._consumers = SessionConsumers()
         #: Those that may need a consumer.
         self._restless: dict[Subscription, None] = {}
         self._unsettled: ById[HeldTransfer] = ById(MOST_UNSETTLED)
@@ -200,7 +200,11 @@ class Subscriptions:
         for subscription in self._by_name.values():
             self.settling.give_back(subscription.shed)
             subscription.shed.clear()
-        return self.settling.settle_own()
+        was_full = self._is_full
+        had_own = self.settling.settle_own()
+        if was_full:
+            self._send_to(self._by_name.values())
+        return had_own
 
     def end_consumers(self, queue: str) -> Part[None]:
         """Nothing more of the queue is to come; what was on its way is held."""
@@ -303,7 +307,8 @@ class Subscriptions:
         was_full = self._unsettled.is_full
         deliveries = self._unsettled.take(ids)
         queues = {delivery.queue for delivery in deliveries}
-        for subscription in list(self._by_name.values()):
+        # Many may release what is nobody's.
+        for subscription in list(self._by_name.values()) if queues else ():
             if subscription.queue in queues:
                 if subscription.consumer is not None and self._link.subscribers.may_rest(subscription):
                     yield from self._consumers.end(subscription.consumer)
@@ -318,7 +323,7 @@ class Subscriptions:
 
     @property
     def _is_full(self) -> bool:
-        return self._unsettled.is_full or self._uncompleted.is_full
+        return self._unsettled.is_full or self._uncompleted.is_full or self.settling.waiting >= MOST_UNSETTLED
 
     def _may_send(self, subscription: Subscription, delivery: HeldTransfer) -> bool:
         return self._session is not None and not self._is_full and subscription.may_send(delivery)
@@ -366,7 +371,9 @@ class Subscriptions:
 
     def _watch(self, subscription: Subscription) -> None:
         if subscription.is_gone and subscription.credit.is_there:
-            raise ProtocolViolation(408, f"queue {subscription.queue!r} has been deleted")
+            raise ProtocolViolation(
+                408, f"queue {subscription.queue!r} can be consumed no more: it is deleted, moved, or denied"
+            )
         if subscription.needs_consumer:
             self._restless[subscription] = None
 
