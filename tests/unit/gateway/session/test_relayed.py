@@ -18,7 +18,7 @@ from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.audit import records
 from tests.support.otlp import Collector
-from tests.support.peer_0_10 import TUNE, Peer010, greet, log_in
+from tests.support.peer_0_10 import START_OK, TUNE, Peer010, greet, log_in
 from tests.support.recorded_0_10 import HEADER
 from tests.support.talk_0_10 import ATTACH, KEY, NAME, POINT, TRANSFER, command, control
 from tests.unit.gateway.audited import audited
@@ -171,6 +171,23 @@ def test_a_query_is_judged_as_a_passive_declare(make_stage: MakeStage) -> None:
     assert client.expect(amqp.ExecutionException).error_code == 403
 
 
+def test_headers_are_judged(make_stage: MakeStage) -> None:
+    policies = POLICY.replace(
+        "routingKey: {literal: key}",
+        "routingKey: {literal: key}\n    properties: {headers: {deny: [secret]}}",
+    )
+    stage = make_stage(upstream=UPSTREAM, policies=policies)
+    client, broker = opened(stage)
+    for name in (b"open", b"secret"):
+        headers = Map(((name, Value(TypeCode.STR16, b"x")),))
+        client.say(command(TRANSFER, (*KEY, amqp.MessageProperties(application_headers=headers)), name))
+    assert broker.hear().body == b"open"
+    broker.expect(amqp.SessionDetach)
+    broker.say(DETACHED)
+    exception = client.expect(amqp.ExecutionException)
+    assert (exception.error_code, exception.command_id) == (403, 1)
+
+
 def test_a_message_that_is_too_large(make_stage: MakeStage) -> None:
     stage = make_stage(upstream=UPSTREAM, limits="maxMessageBytes: 1000")
     client, broker = opened(stage)
@@ -224,6 +241,42 @@ def test_who_is_to_be_changed_is_translated(make_stage: MakeStage) -> None:
     client.expect(amqp.SessionAttached)
     (session,) = stage.running.call(lambda: list(stage.running.gateway.sessions.values()))
     assert not session.facts.is_relayed
+
+
+ROUTE = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RoutePolicy
+metadata: {name: moved}
+spec:
+  routes:
+  - {id: guests, match: {user: guest}, upstream: {cluster: broker}}
+"""
+
+
+def test_the_broker_is_chosen_by_the_login(make_stage: MakeStage) -> None:
+    """It is dialled once the client has said all, and is one of 0-10 all the same."""
+    stage = make_stage(upstream=UPSTREAM, policies=ROUTE)
+    talker = stage.client()
+    talker.octets(HEADER)
+    asked = greet(stage.broker())
+    client = Peer010(talker)
+    client.expect(amqp.ConnectionStart)
+    assert asked.at_end()
+    client.say(START_OK)
+    client.expect(amqp.ConnectionTune)
+    client.say(TUNE_OK, amqp.ConnectionOpen(virtual_host=b""), ATTACH, POINT)
+    broker = greet(stage.broker())
+    broker.expect(amqp.ConnectionStartOk)
+    broker.say(TUNE)
+    broker.expect(amqp.ConnectionTuneOk)
+    broker.expect(amqp.ConnectionOpen)
+    broker.say(amqp.ConnectionOpenOk())
+    client.expect(amqp.ConnectionOpenOk)
+    # What it has sent ahead of open-ok is not lost.
+    assert broker.expect(amqp.SessionAttach) == ATTACH
+    client.say(command(amqp.DtxSelect()))
+    assert broker.expect(amqp.SessionCommandPoint) == POINT
+    broker.expect(amqp.DtxSelect)
 
 
 def test_a_client_that_takes_smaller_frames(stage: Stage) -> None:

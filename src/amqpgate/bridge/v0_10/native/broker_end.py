@@ -57,7 +57,7 @@ _BUSY: Final = 405
 class BrokerEnd(NativeEnd):
     """See the module."""
 
-    __slots__ = ("_denied",)
+    __slots__ = ("_changed", "_denied")
 
     def __init__(self, relay: NativeRelay) -> None:
         super().__init__(
@@ -70,6 +70,8 @@ class BrokerEnd(NativeEnd):
         )
         #: Channels whose session the gateway has ended.
         self._denied: set[int] = set()
+        #: Channels whose session was ended here, as the gateway has changed a command.
+        self._changed: set[int] = set()
 
     # From the broker.
 
@@ -97,6 +99,8 @@ class BrokerEnd(NativeEnd):
                 # It has ended the session for a reason of its own, and has not heard of ours.
                 self._put(channel.number, amqp10.SessionDetached(channel.name, DetachCode.NORMAL))
                 self._gone(channel, data)
+            case amqp10.SessionDetached() if channel.number in self._changed:
+                self._changed.discard(channel.number)
             case amqp10.SessionDetached(name=name) if stage in _WITH_SESSION:
                 if name and name != channel.name:
                     # It answers something else, such as a second attach.
@@ -199,10 +203,20 @@ class BrokerEnd(NativeEnd):
             original.copies.pop()
             if not original.copies:
                 if original.answers and original.command_id is not None:
-                    channel.due.ask(original.command_id, original.answers)
+                    self._answer(channel, channel.due.ask(original.command_id, original.answers))
                 up.release()
         elif not up.is_dropping:
-            raise ValueError("a method that is no copy of the next command")
+            if not up.waiting or up.waiting[0].copies[-1][:4] != kind:
+                raise ValueError("a method that is no copy of the next command")
+            self._refuse(channel)
+
+    def _refuse(self, channel: RelayedChannel) -> None:
+        """The gateway has changed a command: only policies that came later than the session do."""
+        channel.deny()
+        channel.broker_is(_S.OVER)
+        self._changed.add(channel.number)
+        self._put(channel.number, amqp10.SessionDetach(channel.name))
+        self._say(channel.number + 1, amqp.ChannelClose(540, "commands cannot be changed on this connection"))
 
     def _closed(self, channel: RelayedChannel, *, is_next: bool) -> None:
         is_over = channel.broker is _S.OVER

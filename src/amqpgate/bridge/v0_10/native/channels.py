@@ -17,6 +17,12 @@ from amqpgate.wire.generated.v0_9_1 import BasicConsumeOk
 from amqpgate.wire.generated.v0_10 import ExecutionException
 from amqpgate.wire.method import Method
 
+#: Commands of one session whose completion is waited for.
+MOST_DUE: Final = 1024
+
+#: Bytes that are counted of each assembly that waits, beside its own.
+EACH: Final = 64
+
 _MASK: Final = 0xFFFF_FFFF
 _HALF: Final = 1 << 31
 
@@ -24,11 +30,18 @@ _HALF: Final = 1 << 31
 class Outgoing:
     """Bytes for one peer."""
 
-    __slots__ = ("_parts", "size")
+    __slots__ = ("_parts", "size", "waiting")
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
+        #: Bytes that may go.
         self.size = 0
+        #: Bytes that wait for copies.
+        self.waiting = 0
+
+    def wait(self, size: int) -> None:
+        """So many more bytes wait, or fewer."""
+        self.waiting += size
 
     def put(self, data: bytes) -> None:
         """These come next."""
@@ -48,7 +61,7 @@ class Outgoing:
 class Original:
     """An assembly, and the payloads of the method frames that are its copies."""
 
-    __slots__ = ("answers", "behind", "code", "command_id", "copies", "data", "header")
+    __slots__ = ("answers", "behind", "code", "command_id", "copies", "data", "header", "size")
 
     def __init__(
         self,
@@ -72,6 +85,13 @@ class Original:
         self.answers = answers
         #: What came behind it and has no copy.
         self.behind: list[bytes] = []
+        #: Bytes of all that.
+        self.size = len(data) + EACH
+
+    def follow(self, data: bytes) -> None:
+        """It goes behind this one."""
+        self.behind.append(data)
+        self.size += len(data) + EACH
 
 
 class OriginalQueue:
@@ -89,19 +109,22 @@ class OriginalQueue:
         """It goes when its copies have come out."""
         if not self.is_dropping:
             self.waiting.append(original)
+            self._out.wait(original.size)
 
     def follow(self, data: bytes) -> None:
         """It goes behind what waits."""
         if self.is_dropping:
             return
         if self.waiting:
-            self.waiting[-1].behind.append(data)
+            self.waiting[-1].follow(data)
+            self._out.wait(len(data) + EACH)
         else:
             self._out.put(data)
 
     def release(self, data: bytes | None = None) -> None:
         """All copies of the first one have come out; ``data`` is what goes in its place."""
         original = self.waiting.popleft()
+        self._out.wait(-original.size)
         if self.is_dropping:
             return
         self._out.put(original.data if data is None else data)
@@ -111,14 +134,18 @@ class OriginalQueue:
     def drop(self) -> Original | None:
         """Its session is over. The first of those that waited."""
         first = self.waiting[0] if self.waiting else None
-        self.waiting.clear()
+        self._forget()
         self.is_dropping = True
         return first
 
     def reopen(self) -> None:
         """Another session begins."""
-        self.waiting.clear()
+        self._forget()
         self.is_dropping = False
+
+    def _forget(self) -> None:
+        self._out.wait(-sum(original.size for original in self.waiting))
+        self.waiting.clear()
 
 
 class Counter:
@@ -153,12 +180,14 @@ class Due:
     def __bool__(self) -> bool:
         return bool(self._answers)
 
-    def ask(self, command_id: int, answers: tuple[Method, ...]) -> None:
-        """A command goes to the broker."""
+    def ask(self, command_id: int, answers: tuple[Method, ...]) -> list[Method]:
+        """A command goes to the broker. Answers that are not waited for any more: a client need not ask, and
+        then the broker need not say."""
         self._answers.append((command_id, answers))
         for answer in answers:
             if isinstance(answer, BasicConsumeOk):
                 self._consumers[answer.consumer_tag] = command_id
+        return self.until(self._answers[0][0]) if len(self._answers) > MOST_DUE else []
 
     def until(self, command_id: int) -> list[Method]:
         """The answers to all commands up to this one."""

@@ -20,9 +20,9 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.v0_10.codec import decode_command, decode_header
 
 #: Kinds of messages that are known. A kind is a command and a header, of some hundred bytes mostly.
-MOST_KINDS: Final = 128
+MOST_KINDS: Final = 32
 #: Bytes of a command and a header together that are kept; larger ones are decoded each time.
-_LARGEST_KIND: Final = 2048
+_LARGEST_KIND: Final = 512
 
 _HEAD: Final = Struct(">BHI")
 _END: Final = b"\xce"

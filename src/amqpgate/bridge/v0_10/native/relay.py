@@ -34,6 +34,8 @@ from amqpgate.wire.v0_10.types import EMPTY_ARRAY
 
 #: Bytes for one peer that may wait before the other one is not read any more.
 MOST_UNSENT: Final = 1024 * 1024
+#: Bytes of one peer that may wait for their copies before it is not read any more, or one message.
+MOST_WAITING: Final = 4 * 1024 * 1024
 #: Bytes of messages that are not whole, in one direction: RabbitMQ's own limit of a message.
 MOST_BODY: Final = 128 * 1024 * 1024
 
@@ -130,7 +132,7 @@ class NativeEnd:
     @property
     def wants_bytes(self) -> bool:
         """As in `Translator`."""
-        return self._way.size <= MOST_UNSENT
+        return self._way.size <= MOST_UNSENT and self._way.waiting <= MOST_WAITING
 
     def from_peer(self, data: bytes) -> None:
         """As in `Translator`."""

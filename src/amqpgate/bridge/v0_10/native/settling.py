@@ -17,7 +17,7 @@ from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet
 
 #: Ranges of deliveries that are not settled. Of a client that makes more, by settling every other one, the
 #: copies say nothing from then on; what it settles passes all the same.
-MOST_RANGES: Final = 65_536
+MOST_RANGES: Final = 4096
 
 _HALF: Final = 1 << 31
 _MASK: Final = 0xFFFF_FFFF

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from amqpgate.bridge.v0_10.native.channels import MOST_DUE
 from amqpgate.bridge.v0_10.native.relay import MOST_UNSENT
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import HEARTBEAT, body_frames, encode_frame, method_frame
@@ -218,6 +219,21 @@ def test_a_denied_transfer_ends_its_session(is_answered: bool) -> None:
     assert lab.from_client(command(DECLARE)) == command(DECLARE)
 
 
+def test_commands_are_numbered_from_command_point_on() -> None:
+    lab = attached(Lab(denies_publishes))
+    lab.from_client(control(amqp10.SessionCommandPoint(command_id=0xFFFFFFFF)))
+    lab.from_broker(control(amqp10.SessionCommandPoint(command_id=7)))
+    transfer = command(amqp10.MessageTransfer(destination=b"d", accept_mode=0), DELIVERED, b"body")
+    lab.from_broker(transfer * 2)
+    lab.from_client(command(amqp10.MessageAccept(transfers=SequenceSet(((8, 8),)))))
+    assert [method for _, method in lab.up][1:] == [amqp.BasicAck(9)]
+    lab.from_client(command(TRANSFER, KEY, b"secret"))
+    lab.from_broker(control(DETACHED))
+    exception = heard(lab.to_client)[-2]
+    assert isinstance(exception, amqp10.ExecutionException)
+    assert exception.command_id == 0
+
+
 def test_what_waits_behind_a_denied_command_waits_for_ever() -> None:
     denied = [True]
     lab = attached(Lab(lambda method: isinstance(method, amqp.QueueDeclare) and denied.pop()))
@@ -342,6 +358,42 @@ def test_a_client_is_not_read_while_too_much_waits() -> None:
     assert not lab.client.wants_bytes
     assert len(lab.broker.bytes_for_peer()) > MOST_UNSENT
     assert lab.client.wants_bytes
+
+
+def test_nor_while_too_much_waits_for_a_copy() -> None:
+    lab = attached(Lab())
+    lab.client.from_peer(command(DECLARE))
+    for _ in range(53):
+        assert lab.client.wants_bytes
+        lab.client.from_peer(control(amqp10.SessionFlush(completed=True)) * 1000)
+    assert not lab.client.wants_bytes
+    lab.settle()
+    assert lab.client.wants_bytes
+    assert len(lab.to_broker) > 53_000 * 16
+
+
+def test_completion_that_nobody_asks_for_is_not_waited_for() -> None:
+    lab = attached(Lab())
+    lab.from_client(command(DECLARE) * 2000)
+    assert names(lab.down).count("queue.declare-ok") == 2000 - MOST_DUE
+    assert lab.from_client(control(DETACH)) == control(DETACH)
+    lab.from_broker(control(DETACHED))
+    assert names(lab.down).count("queue.declare-ok") == 2000
+
+
+def test_a_changed_command_ends_its_session() -> None:
+    lab = attached(Lab())
+    lab.client.from_peer(command(DECLARE))
+    assert lab.client.frames_for_gateway(1 << 20)
+    lab.broker.from_gateway(method_frame(1, amqp.QueueDeclare(queue="other")))
+    lab.settle()
+    assert heard(lab.to_broker)[-1] == DETACH
+    exception, detach = heard(lab.to_client)[-2:]
+    assert isinstance(exception, amqp10.ExecutionException)
+    assert (exception.error_code, exception.command_id, detach) == (540, 0, DETACH)
+    assert lab.from_broker(control(DETACHED)) == b""
+    assert lab.from_client(control(DETACHED)) == b""
+    attached(lab)
 
 
 def test_what_the_gateway_may_not_say() -> None:
