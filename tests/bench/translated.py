@@ -41,8 +41,9 @@ admin: {bind: "127.0.0.1:{admin_port}"}
 #: Of CPU for a message, in microseconds.
 LIMIT = 40.0
 INFINITE = 0xFFFF_FFFF
-#: Deliveries at once are counted by this.
-MARK = b"x" * 16
+BODY = b"x" * 16
+#: How a message.transfer begins: deliveries are counted by it.
+MARK = b"\4\1\1\0"
 
 START_OK = amqp.ConnectionStartOk(mechanism=b"PLAIN", response=b"\0guest\0guest", locale=b"en_US")
 HEADERS = Map(((b"n", Value(0x21, 1)), (b"x-amqp-0-10.routing-key", Value(0x95, b"k"))))
@@ -64,14 +65,20 @@ class Client:
         self.sock.sendall(PROTOCOL_HEADER + control(START_OK))
         self.until(b"\1\5")
         self.sock.sendall(control(amqp.ConnectionTuneOk(channel_max=64)) + control(amqp.ConnectionOpen()))
-        self.until(b"\1\7")
+        self.until(b"\1\x08")
+        self._rest = b""
         self.sock.sendall(control(ATTACH) + control(POINT))
 
     def until(self, code: bytes) -> None:
         """Read up to a control."""
-        while code not in self._rest:
+        while True:
             self._rest += self.sock.recv(1 << 16)
-        self._rest = b""
+            at = 8
+            while at + 12 <= len(self._rest):
+                if self._rest[at + 12 : at + 14] == code:
+                    self._rest = self._rest[:8]
+                    return
+                at += int.from_bytes(self._rest[at + 2 : at + 4])
 
     def say(self, data: bytes, commands: int) -> None:
         self.sock.sendall(data)
@@ -100,8 +107,8 @@ class Client:
 def publish(client: Client, batch: int, seconds: float) -> int:
     """How many transfers there were."""
     transfer = amqp.MessageTransfer(destination=b"amq.direct", accept_mode=1, acquire_mode=0)
-    one = command(transfer, PROPERTIES, MARK)
-    last = command(transfer, PROPERTIES, MARK, sync=True)
+    one = command(transfer, PROPERTIES, BODY)
+    last = command(transfer, PROPERTIES, BODY, sync=True)
     data = one * (batch - 1) + last
     end = time.monotonic() + seconds
     first = client.sent
