@@ -119,6 +119,12 @@ class Interpreter(ABC):
             header = attrs.evolve(header, properties=carried(header.properties, cls))
         return encode_header(header, self.dialect)
 
+    def captured(self, channel: int, method: Method, header: ContentHeader | None) -> bytes | None:
+        """A canonical method, and a content header, in frames that stand for them in a capture of this peer's
+        conversation. None: the canonical ones do; empty: it has no word for them.
+        """
+        return None
+
     def reply_code(self, code: int) -> int:
         """The code itself, or the nearest that the version has."""
         known = self._reply_codes()

@@ -40,14 +40,6 @@ WHY: Final[Mapping[str, Why]] = {
         "True != False",
         "0-9-1 has no question for bindings: one that nobody knows counts as there",
     ),
-    "without credit": Why(
-        "NOT_FOUND - no queue",
-        "its queue is auto-delete, and kept by a subscription without credit, which RabbitMQ does not know",
-    ),
-    "orphans": Why(
-        "Empty",
-        "messages go to the alternate exchange when a client deletes a queue, not when RabbitMQ does",
-    ),
     "others' orphans": Why(
         "AssertionError",
         "what another session has got and not accepted is lost with its queue",

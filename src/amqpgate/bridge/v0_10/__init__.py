@@ -8,8 +8,11 @@ What is where
         ``link``            what the sessions of one client share
         ``commands``        which command is done by what; ``steps``: what a command is made of
         ``declaring``       declares, binds and deletes; ``queries``; ``topology``: what is known
-        ``publishing``      transfers; ``transactions``
+        ``orphans``         messages of a queue that is deleted
+        ``publishing``      transfers; ``transactions``; ``no_local``: who published what
         ``subscriptions``   what a session's client gets; ``subscription``: one of them; ``credit``
+        ``subscribers``     subscriptions of all sessions; ``parting``: what goes with the last one
+        ``consumers``       what the broker knows of them
         ``deliveries``      messages that are not settled
     ``broker``      the translator of a broker: its connection, and which channel gets what
         ``broker_login``       start to open
@@ -23,6 +26,7 @@ What is where
     ``tables``      maps of 0-10 and field tables; ``reply_to``: the two parts of a reply-to and one text
     ``arguments``   what queues, exchanges, bindings and subscriptions are made with
     ``codes``       an exception and channel.close
+    ``capture``     operations in frames of 0-10, for taps
 """
 
 from __future__ import annotations
@@ -31,11 +35,12 @@ from importlib import import_module
 from typing import ClassVar, Final
 
 from amqpgate.bridge.canonical import ConnectionRedirect
-from amqpgate.bridge.translator import Translator
+from amqpgate.bridge.translator import Relayed, Translator
 from amqpgate.bridge.v0_9_1 import Interpreter091
 from amqpgate.bridge.versions import VERSIONS, TranslatedVersion
 from amqpgate.protocol.header import HEADER_0_10
 from amqpgate.protocol.methods import Role
+from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.method import Method
 from amqpgate.wire.primitives import Buffer
 
@@ -47,6 +52,10 @@ class Interpreter010(Interpreter091):
 
     version: ClassVar[str] = "AMQP 0-10"
     redirects: ClassVar[bool] = True
+
+    def captured(self, channel: int, method: Method, header: ContentHeader | None) -> bytes:
+        frames: bytes = import_module(f"{__name__}.capture").frames_of(channel, method, header)
+        return frames
 
     def heartbeat(self, wanted: int, proposed: int) -> int:
         """What it proposes is the most (AMQP 0-10, connection.tune-ok, rule "permitted-range")."""
@@ -68,6 +77,11 @@ def _broker(name: str) -> Translator:
     return translator
 
 
+def _relayed(client: Translator, broker: Translator) -> Relayed | None:
+    found: Relayed | None = import_module(f"{__name__}.native.pairing").relayed(client, broker)
+    return found
+
+
 VERSION: Final = VERSIONS.register(
     TranslatedVersion(
         name="0-10",
@@ -75,5 +89,6 @@ VERSION: Final = VERSIONS.register(
         interpreter=Interpreter010(),
         client=_client,
         broker=_broker,
+        relayed=_relayed,
     )
 )

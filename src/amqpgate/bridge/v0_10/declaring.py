@@ -187,7 +187,7 @@ class Declares:
             raise ProtocolViolation(406, f"queue {name!r} is in use")
         known = self.topology.queue(name)
         if known is not None and known.alternate_exchange and not command.if_empty:
-            yield from reroute(name, found.message_count, self.subscriptions)
+            yield from reroute(name, self.subscriptions, ends_unused=known.ends_unused)
         yield from insist(
             amqp.QueueDelete(queue=name, if_unused=command.if_unused, if_empty=command.if_empty)
         )
@@ -202,6 +202,11 @@ class Declares:
         self.check_lock(name)
         yield from insist(amqp.QueuePurge(queue=name))
         return None
+
+    @property
+    def own_queues(self) -> tuple[str, ...]:
+        """Those that end with the session."""
+        return tuple(self._own_queues)
 
     def take_own_queues(self) -> list[str]:
         """The session ends: its locks are open, and these queues are to be deleted."""

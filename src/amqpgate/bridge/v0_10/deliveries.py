@@ -206,6 +206,11 @@ class Settling:
         """From now on there is a transaction always."""
         self._is_transactional = True
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for the end of the transaction."""
+        return len(self._own)
+
     def settle_own(self) -> bool:
         """The transaction ends: tell what has waited for it. Whether there was anything."""
         own, self._own = self._own, []

@@ -15,6 +15,8 @@ from amqpgate.errors import ProtocolViolation
 
 #: RabbitMQ's own limit of a message, in bytes.
 MOST_BODY: Final = 128 * 1024 * 1024
+#: What commands that wait may count for, in all sessions of a connection; then the client is not read.
+MOST_QUEUED: Final = 1024 * 1024
 #: How Qpid's JMS client says what it is.
 _JMS: Final = "Apache Qpid JMS"
 
@@ -52,6 +54,8 @@ class BrokerLink:
     is_jms: bool = field(default=False, init=False)
     #: Bytes of messages that are not published yet.
     _kept: int = field(default=0, init=False)
+    #: What waiting commands count for.
+    _queued: int = field(default=0, init=False)
 
     def log_in(self, user: str, process: object) -> None:
         """The client has said who it is, and which program (``qpid.client_process``)."""
@@ -67,3 +71,16 @@ class BrokerLink:
     def let_go(self, size: int) -> None:
         """So many are not kept any more."""
         self._kept -= size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many commands wait that no more are taken."""
+        return self._queued >= MOST_QUEUED
+
+    def queue(self, weight: int) -> None:
+        """A command waits that counts for so much."""
+        self._queued += weight
+
+    def unqueue(self, weight: int) -> None:
+        """It does not wait any more."""
+        self._queued -= weight

@@ -1,13 +1,13 @@
 """What a command of 0-10 is made of: questions to the broker, one after the other.
 
-A command is a generator. It yields each `Call` and is sent the broker's answer; what it returns is the
-command's result, None for most. It raises `ProtocolViolation` where the command is refused, which ends the
-session. So a command reads from top to bottom, though it does no I/O.
+A command is a generator. It yields each `Call` and is sent the broker's answer, or it yields a `Wait`; what
+it returns is the command's result, None for most. It raises `ProtocolViolation` where the command is refused,
+which ends the session. So a command reads from top to bottom, though it does no I/O.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeAlias, TypeVar
 
 from attrs import frozen
@@ -34,6 +34,15 @@ class Call:
 
 
 @frozen
+class Wait:
+    """Nothing is asked: something in another session of the connection is to happen first. ``is_over`` is
+    looked at after whatever the connection hears.
+    """
+
+    is_over: Callable[[], bool]
+
+
+@frozen
 class Answer:
     """What the broker said, with the message where it carries one."""
 
@@ -45,7 +54,7 @@ class Answer:
 T = TypeVar("T")
 
 #: A part of a command, which comes to a ``T``.
-Part: TypeAlias = Generator[Call, Answer, T]
+Part: TypeAlias = Generator[Call | Wait, Answer, T]
 #: A command, which comes to its result.
 Steps: TypeAlias = Part[Struct | None]
 

@@ -14,7 +14,7 @@ Error handling
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from struct import Struct, pack, unpack_from
 from typing import Final, Self
@@ -107,6 +107,21 @@ def ids_of(numbers: Iterable[int]) -> SequenceSet:
     return ids.frozen()
 
 
+def sets_of(numbers: Iterable[int], most: int) -> Iterator[SequenceSet]:
+    """Ascending numbers as sets of at most ``most`` ranges each."""
+    ranges: list[tuple[int, int]] = []
+    for number in numbers:
+        if ranges and serial_add(ranges[-1][1], 1) == number:
+            ranges[-1] = ranges[-1][0], number
+            continue
+        if len(ranges) == most:
+            yield SequenceSet(tuple(ranges))
+            ranges.clear()
+        ranges.append((number, number))
+    if ranges:
+        yield SequenceSet(tuple(ranges))
+
+
 def _malformed(what: str) -> ProtocolViolation:
     return ProtocolViolation(503, f"malformed sequence-set: {what}")
 
@@ -176,6 +191,11 @@ class RangeSet:
                 found.append((max(first, lowers[at]) & _MASK, min(last, uppers[at]) & _MASK))
                 at += 1
         return SequenceSet(tuple(found))
+
+    @property
+    def first(self) -> int | None:
+        """The number that comes before all others."""
+        return self._lowers[0] & _MASK if self._lowers else None
 
     def frozen(self) -> SequenceSet:
         """The set as it is now."""

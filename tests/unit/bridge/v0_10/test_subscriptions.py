@@ -370,7 +370,6 @@ def test_what_comes_before_the_answer_to_cancel_is_sent_within_the_credit() -> N
     stage.hear()
     assert bodies(stage) == [b"1", b"2"]
     assert [message.body for message in stage.queue.ready] == [b"3"]
-    assert names(stage)[-1] == "basic.cancel"
 
 
 def test_what_comes_behind_the_answer_to_cancel_is_sent_too() -> None:
