@@ -43,6 +43,7 @@ from amqpgate.bridge.v0_10.broker_login import (
     redirect_of,
     start_of,
     start_ok_of,
+    takes_reserved_queues,
     tune_of,
     tune_ok_of,
 )
@@ -207,7 +208,10 @@ class BrokerTranslator:
         match control:
             case amqp10.ConnectionStart():
                 keeps = keeps_used_exchanges(control)
-                self._abilities = attrs.evolve(self._abilities, keeps_used_exchanges=keeps)
+                reserved = takes_reserved_queues(control)
+                self._abilities = attrs.evolve(
+                    self._abilities, keeps_used_exchanges=keeps, takes_reserved_queues=reserved
+                )
                 self._say(start_of(control, self._writer.frame_max))
             case amqp10.ConnectionSecure(challenge=challenge):
                 self._say(amqp.ConnectionSecure(challenge or b""))

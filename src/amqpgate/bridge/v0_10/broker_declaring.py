@@ -50,11 +50,13 @@ _RESERVED: Final = ("amq.", "qpid.")
 class ChannelDeclaring:
     """See the module. The session's name is unique in the broker: names that are made up have it."""
 
-    __slots__ = ("_consuming", "_keeps_used_exchanges", "_last_queue", "_made", "_name")
+    __slots__ = ("_consuming", "_generated", "_keeps_used_exchanges", "_last_queue", "_made", "_name")
 
     def __init__(self, link: ChannelLink, consuming: ChannelConsuming) -> None:
         self._name = link.session.name.decode()
         self._keeps_used_exchanges = link.abilities.keeps_used_exchanges
+        # As RabbitMQ, if the broker takes that.
+        self._generated = "amq.gen" if link.abilities.takes_reserved_queues else "gen"
         self._consuming = consuming
         self._last_queue = ""
         self._made = 0
@@ -98,7 +100,7 @@ class ChannelDeclaring:
             name = method.queue
             if not name:
                 self._made += 1
-                name = f"amq.gen-{self._name}-{self._made}"
+                name = f"{self._generated}-{self._name}-{self._made}"
             declare = queue_declare(attrs.evolve(method, queue=name))
             _, known = yield declare, amqp10.QueueQuery(name.encode())
             if isinstance(known, amqp10.QueueQueryResult) and known.queue:

@@ -36,6 +36,8 @@ class Abilities:
 
     #: The broker does not delete an exchange that has bindings, if it is asked so.
     keeps_used_exchanges: bool = True
+    #: The broker takes queues whose names begin with "amq.".
+    takes_reserved_queues: bool = False
     #: The client takes basic.cancel.
     hears_cancels: bool = False
 
