@@ -14,6 +14,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from amqpgate.bridge.v0_10.native.channels import OriginalQueue
 from amqpgate.policy.engine import verdicts
 from amqpgate.protocol import proxy_header
 from amqpgate.protocol.v0_10.session import AttachedSession
@@ -87,6 +88,16 @@ def test_what_is_said_after_a_close_is_found(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(AttachedSession, "lose", lambda *_: None)
     with pytest.raises(AssertionError, match="fails"):
         replay("attached")
+
+
+def test_what_is_denied_and_leaves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def releases(queue: OriginalQueue) -> None:
+        while queue.waiting:
+            queue.release()
+
+    monkeypatch.setattr(OriginalQueue, "drop", releases)
+    with pytest.raises(AssertionError, match="fails"):
+        replay("relayed")
 
 
 def test_a_wrong_verdict_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
