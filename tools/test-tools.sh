@@ -106,7 +106,7 @@ if ! have_swift && [ -x .tools/bin/uv ]; then
 fi
 have_swift || missing+=("OpenStack Swift")
 
-# Qpid's conformance tests of AMQP 0-8 and 0-9, and the Python that they need. Pinned, and its hash is checked.
+# Qpid's conformance tests of AMQP 0-8 to 0-10, with its tools, and the Python that they need. Pinned, and its hash is checked.
 python2() {
   local python
   for python in "${AMQPGATE_PYTHON2:-}" python2.7 "$HOME"/.pyenv/versions/2.7.*/bin/python2.7; do
@@ -120,7 +120,8 @@ if python2=$(python2) && ! cmp -s $qpid_pin .cache/qpid/requirements.txt; then
   rm -rf .cache/qpid .cache/qpid.new
   mkdir -p .cache/qpid.new
   if "$python2" -m pip download --quiet --no-deps --no-binary :all: --require-hashes -r $qpid_pin \
-    --dest .cache/qpid.new >/dev/null 2>&1 && tar -xzf .cache/qpid.new/*.tar.gz -C .cache/qpid.new; then
+    --dest .cache/qpid.new >/dev/null 2>&1 &&
+    printf '%s\n' .cache/qpid.new/*.tar.gz | xargs -n 1 tar -C .cache/qpid.new -xzf; then
     echo "$python2" >.cache/qpid.new/python
     cp $qpid_pin .cache/qpid.new/
     mv .cache/qpid.new .cache/qpid

@@ -83,6 +83,7 @@ class Origin:
     tls: str | None = None
     client: str | None = None
     upstream_user: str | None = None
+    amqp_version: str | None = None
 
 
 @attrs.frozen(kw_only=True, field_transformer=later_last)
@@ -176,6 +177,15 @@ class Record:
         metadata=_column(
             "string",
             "the user that the broker knows the session by; null where the gateway cannot tell",
+            null=True,
+            later=True,
+        ),
+    )
+    amqp_version: str | None = attrs.field(
+        default=None,
+        metadata=_column(
+            "string",
+            "the version of AMQP that the client speaks, as 0-9-1; null where no session",
             null=True,
             later=True,
         ),

@@ -14,7 +14,9 @@ from pathlib import Path
 import attrs
 import pytest
 
+from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.native.channels import OriginalQueue
+from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
 from amqpgate.policy.engine import verdicts
 from amqpgate.protocol import proxy_header
 from amqpgate.protocol.v0_10.session import AttachedSession
@@ -98,6 +100,24 @@ def test_what_is_denied_and_leaves_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(OriginalQueue, "drop", releases)
     with pytest.raises(AssertionError, match="fails"):
         replay("relayed")
+
+
+def test_a_transfer_that_is_complete_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    publish = Publisher.publish
+
+    def hasty(self: Publisher, transfer: Incoming, *, in_transaction: bool) -> None:
+        publish(self, transfer, in_transaction=in_transaction)
+        self._complete([transfer])
+
+    monkeypatch.setattr(Publisher, "publish", hasty)
+    with pytest.raises(AssertionError, match="fails"):
+        replay("translated")
+
+
+def test_what_a_session_leaves_behind_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BrokerLink, "unqueue", lambda *_: None)
+    with pytest.raises(AssertionError, match="fails"):
+        replay("translated")
 
 
 def test_a_wrong_verdict_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

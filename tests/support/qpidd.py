@@ -90,6 +90,11 @@ class Qpidd:
         self._child = Child(self._command, log=self._folder / "qpidd.log", cwd=self._folder)
         self._child.wait_until(self._answers, timeout=60, what="qpidd")
 
+    def restart(self) -> None:
+        """Kill it, and start one on the same port that knows of nothing."""
+        self.child.kill()
+        self.start()
+
     def destroy(self) -> None:
         """SIGKILL; nothing is left of it."""
         if self._child is not None:

@@ -60,7 +60,7 @@ COLUMN = (
     ),
     (
         "gateway/observers/audit/columns.py",
-        "\n        upstream_user=principal.upstream_user,",
+        "\n        amqp_version=version,",
         "\n        tenant='t-' + str(principal.user),",
     ),
 )
@@ -115,5 +115,5 @@ def test_new_column(tmp_path: Path) -> None:
         check=False,
     )
     assert told.returncode == 0, told.stderr
-    column = "['upstream_user', 'tenant'] ['t-bob']\n"
+    column = "['amqp_version', 'tenant'] ['t-bob']\n"
     assert told.stdout == column * 2 + "[True]\n" * 2

@@ -62,6 +62,8 @@ class Interpreter(ABC):
 
     #: For people: "AMQP 0-8".
     version: ClassVar[str]
+    #: Whether brokers of the version may answer connection.open with connection.redirect.
+    redirects: ClassVar[bool] = False
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -77,14 +79,13 @@ class Interpreter(ABC):
         return self.dialect.name.startswith("qpid")
 
     @property
-    def takes_any_heartbeat(self) -> bool:
-        """Whether connection.tune-ok may have more seconds than this broker proposes, or fewer."""
-        return True
-
-    @property
     def answers_every_recover(self) -> bool:
         """Whether this broker answers a basic.recover-async, too."""
         return False
+
+    def heartbeat(self, wanted: int, _proposed: int) -> int:
+        """What this broker is told in connection.tune-ok, in seconds, where the settings want so many."""
+        return wanted
 
     def to_canonical(self, payload: Buffer, sender: Role) -> Method:
         """The method in the payload of a method frame of the peer, who is ``sender``.
@@ -117,6 +118,12 @@ class Interpreter(ABC):
         if cls is not None and not isinstance(header.properties, cls):
             header = attrs.evolve(header, properties=carried(header.properties, cls))
         return encode_header(header, self.dialect)
+
+    def captured(self, channel: int, method: Method, header: ContentHeader | None) -> bytes | None:
+        """A canonical method, and a content header, in frames that stand for them in a capture of this peer's
+        conversation. None: the canonical ones do; empty: it has no word for them.
+        """
+        return None
 
     def reply_code(self, code: int) -> int:
         """The code itself, or the nearest that the version has."""

@@ -49,6 +49,7 @@ class Interpreter08(Interpreter):
     """A peer of AMQP 0-8, of either dialect."""
 
     version: ClassVar[str] = "AMQP 0-8"
+    redirects: ClassVar[bool] = True
     _INDEXES: ClassVar[Mapping[int, int]] = {
         amqp.ConnectionClose.INDEX: v0_8.ConnectionClose.INDEX,
         amqp.ConnectionCloseOk.INDEX: v0_8.ConnectionCloseOk.INDEX,

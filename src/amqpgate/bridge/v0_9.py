@@ -47,6 +47,7 @@ class Interpreter09(Interpreter):
     """A peer of AMQP 0-9."""
 
     version: ClassVar[str] = "AMQP 0-9"
+    redirects: ClassVar[bool] = True
     _INDEXES: ClassVar[Mapping[int, int]] = {
         amqp.BasicRecover.INDEX: v0_9.BasicRecoverSync.INDEX,
         amqp.BasicRecoverOk.INDEX: v0_9.BasicRecoverSyncOk.INDEX,

@@ -150,6 +150,9 @@ class VersionRegistry:
 
     def numbered(self, numbers: VersionNumbers) -> Version:
         """The version of these numbers, which has dialects. Raises `UnsupportedVersionError`."""
+        for known in self._known.values():
+            if isinstance(known, Version) and known.numbers == numbers:
+                return known
         found = self.named(version_name(numbers))
         if isinstance(found, TranslatedVersion):
             raise UnsupportedVersionError(f"AMQP {found.name} has no dialects: it is translated")

@@ -31,8 +31,8 @@ What it keeps
     replies). The number of queues, exchanges and bindings is not limited.
 
 What is where
-    ``server``       sockets and tasks                 ``translated``  streams of clients of 0-10
-    ``vhost``        exchanges, queues, bindings, routing
+    ``server``       sockets and tasks                 ``vhost``       exchanges, queues, bindings, routing
+    ``translated``   streams of clients of 0-10        ``translating`` what their translators know
     ``session``      one connection, without I/O       ``exchanges``   which bindings a message matches
     ``channel``      which method goes where           ``queues``      order of messages, turns of consumers
     ``declaring``    classes exchange and queue        ``publishing``  publish, confirms, transactions

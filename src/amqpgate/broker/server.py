@@ -22,7 +22,6 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from amqpgate.bridge.v0_10 import VERSION
 from amqpgate.broker.greeting import Greeting
 from amqpgate.broker.outbox import Outbox
 from amqpgate.broker.session import BrokerSession
@@ -187,9 +186,11 @@ class _Client:
                 return b""
             data += more
         if data.startswith(HEADER_0_10) and "0-10" in self.versions:
-            self._translated = TranslatedStream(
-                self.stream, VERSION.client(), data[HEADER_SIZE:], self._heard
-            )
+            # It takes a tenth of a second to import, which a client of 0-9-1 is spared.
+            from amqpgate.broker.translating import translator_for
+
+            translator = translator_for(self.session)
+            self._translated = TranslatedStream(self.stream, translator, data[HEADER_SIZE:], self._heard)
             self.stream = self._translated
             nursery.start_soon(self._translated.send_answers)
             return HEADER_0_9_1

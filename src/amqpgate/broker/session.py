@@ -62,6 +62,11 @@ class BrokerSession:
     _channels: dict[int, BrokerChannel] = field(factory=dict)
     _capabilities: Table = EMPTY_TABLE
 
+    @property
+    def vhost(self) -> VirtualHost | None:
+        """Where the client is; None before connection.open, and after the end."""
+        return self._vhost
+
     # What the client sends.
 
     def receive(self, data: bytes | bytearray) -> Iterator[None]:

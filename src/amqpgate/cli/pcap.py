@@ -2,21 +2,23 @@
 
 One TCP connection per session, from the client's address to port 5672 of an address that is nobody's. It
 begins with the three-way handshake and AMQP's protocol header, so that dissectors know what follows, and then
-each operation stands whole: its method, and for a message its content header and its body. All lengths are
-true. Bytes of a body that may not be shown, or were not taken, are not there: their packets are cut short,
-as by a snapshot length, and say how long they were.
+each operation stands whole: its method, and for a message its content header and its body. Frames are those
+of 0-9-1, or of 0-10 for its clients. All lengths are true. Bytes of a body that may not be shown, or were not
+taken, are not there: their packets are cut short, as by a snapshot length, and say how long they were.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from struct import Struct
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
 import attrs
 
 from amqpgate.protocol.frames import FRAME_BODY, FRAME_END, FRAME_HEAD, FRAME_OVERHEAD
+from amqpgate.protocol.header import HEADER_0_10
+from amqpgate.protocol.v0_10.frames import FRAME_HEADER_SIZE, body_head
 from amqpgate.wire.generated.v0_9_1 import PROTOCOL_HEADER
 
 #: Magic (microseconds), version 2.4, zone, accuracy, snapshot length, and LINKTYPE_RAW: packets begin with IP
@@ -38,6 +40,46 @@ _GATEWAY: Final = {4: ipaddress.ip_address("192.0.2.1"), 6: ipaddress.ip_address
 _FIRST_PORT, _LAST_PORT = 49152, 65535
 #: Bytes of TCP in one packet, at most: lengths have 16 bits.
 SEGMENT: Final = 60_000
+
+
+#: Pieces of a message's body of so many bytes, on a channel, of which the first are known: what is known of
+#: each frame, and how long it is.
+Body: TypeAlias = Callable[[int, bytes, int], "Iterator[tuple[bytes, int]]"]
+
+
+def _body(channel: int, body: bytes, size: int) -> Iterator[tuple[bytes, int]]:
+    most = SEGMENT - FRAME_OVERHEAD
+    for start in range(0, size, most):
+        length = min(most, size - start)
+        known = body[start : start + length]
+        end = bytes([FRAME_END]) if len(known) == length else b""
+        yield FRAME_HEAD.pack(FRAME_BODY, channel, length) + known + end, length + FRAME_OVERHEAD
+
+
+def _body_0_10(channel: int, body: bytes, size: int) -> Iterator[tuple[bytes, int]]:
+    most = SEGMENT - FRAME_HEADER_SIZE
+    for start in range(0, size, most):
+        length = min(most, size - start)
+        head = body_head(channel, length, is_first=not start, is_last=start + length == size)
+        yield head + body[start : start + length], FRAME_HEADER_SIZE + length
+
+
+@attrs.frozen
+class FrameDialect:
+    """What is in a connection of one version."""
+
+    header: bytes
+    body: Body
+    #: Whether the broker says the same header.
+    is_answered: bool = False
+
+
+#: That of all versions whose frames are those of 0-9-1.
+CANONICAL: Final = FrameDialect(PROTOCOL_HEADER, _body)
+#: By ``amqp_version``, those of the others.
+DIALECTS: Final[Mapping[str, FrameDialect]] = {
+    "0-10": FrameDialect(HEADER_0_10, _body_0_10, is_answered=True)
+}
 
 
 @attrs.define
@@ -73,21 +115,24 @@ class Capture:
         size: int = 0,
         *,
         is_sent: bool = False,
+        dialect: FrameDialect | None = None,
     ) -> None:
-        """One operation, at a time in seconds since 1970; ``is_sent`` to the client.
+        """One operation, at a time in seconds since 1970; ``is_sent`` to the client. ``dialect`` is the
+        client's; None: `CANONICAL`.
 
         ``frames`` are those of its method and its content header; of its body, ``size`` bytes long, the
         first are ``body``. Raises ``OSError``.
         """
-        client_end, gateway_end = self._connection(session, client, at)
+        dialect = dialect or CANONICAL
+        client_end, gateway_end = self._connection(session, client, at, dialect)
         ends = (gateway_end, client_end) if is_sent else (client_end, gateway_end)
         for start in range(0, len(frames), SEGMENT):
             self._packet(*ends, at, frames[start : start + SEGMENT], _PSH | _ACK)
-        for piece, length in _body(channel, body, size):
+        for piece, length in dialect.body(channel, body, size):
             self._packet(*ends, at, piece, _PSH | _ACK, length)
         self.file.flush()
 
-    def _connection(self, session: str, client: str, at: float) -> tuple[_End, _End]:
+    def _connection(self, session: str, client: str, at: float, dialect: FrameDialect) -> tuple[_End, _End]:
         known = self._connections.get(session)
         if known is not None:
             return known
@@ -107,7 +152,9 @@ class Capture:
         self._packet(answering, opening, at, b"", _SYN | _ACK)
         answering.sent += 1
         self._packet(opening, answering, at, b"", _ACK)
-        self._packet(opening, answering, at, PROTOCOL_HEADER, _PSH | _ACK)
+        self._packet(opening, answering, at, dialect.header, _PSH | _ACK)
+        if dialect.is_answered:
+            self._packet(answering, opening, at, dialect.header, _PSH | _ACK)
         return ends
 
     def _packet(
@@ -133,16 +180,6 @@ class Capture:
         seconds, fraction = divmod(round(at * 1_000_000), 1_000_000)
         self.file.write(_RECORD.pack(seconds, fraction, len(head) + len(data), len(head) + length))
         self.file.write(head + data)
-
-
-def _body(channel: int, body: bytes, size: int) -> Iterator[tuple[bytes, int]]:
-    """The body frames of a message: what is known of each, and how long it is."""
-    most = SEGMENT - FRAME_OVERHEAD
-    for start in range(0, size, most):
-        length = min(most, size - start)
-        known = body[start : start + length]
-        end = bytes([FRAME_END]) if len(known) == length else b""
-        yield FRAME_HEAD.pack(FRAME_BODY, channel, length) + known + end, length + FRAME_OVERHEAD
 
 
 def _checksum(data: bytes) -> int:

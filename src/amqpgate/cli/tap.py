@@ -39,6 +39,7 @@ class TapLine(TypedDict, total=False):
     upstream_user: str | None
     vhost: str
     client: str | None
+    amqp_version: str
     operation: str
     exchange: str
     routing_key: str
@@ -277,6 +278,7 @@ def _shown(letter: str) -> str:
 def _add(capture: Capture, line: TapLine) -> None:
     import base64
 
+    from amqpgate.cli.pcap import CANONICAL, DIALECTS
     from amqpgate.policy.engine.taps import SENT
 
     frames = base64.b64decode(line["frames"])
@@ -293,6 +295,7 @@ def _add(capture: Capture, line: TapLine) -> None:
             # What was refused before its header had come has none.
             line.get("body_size") or 0,
             is_sent=line["operation"] in SENT,
+            dialect=DIALECTS.get(line.get("amqp_version", ""), CANONICAL),
         )
     except BrokenPipeError:
         raise

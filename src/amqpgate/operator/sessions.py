@@ -75,10 +75,6 @@ class SessionRow:
         return self.rates.rate(self.session.id, index)
 
 
-def _version(session: Session, side: Side) -> str:
-    return session.facts.interpreters[side].version.removeprefix("AMQP ")
-
-
 def _said(row: SessionRow, name: str) -> str | None:
     """What the client says of itself: some clients put the URL there that they were given."""
     text = row.session.principal.client.get(name)
@@ -96,8 +92,8 @@ COLUMNS: Final[Mapping[str, _Column]] = {
     "name": lambda row: _said(row, "connection_name"),
     "product": lambda row: _said(row, "product"),
     "tls": lambda row: row.session.relay.endpoints[Side.CLIENT].is_tls,
-    "version": lambda row: _version(row.session, Side.CLIENT),
-    "upstream_version": lambda row: _version(row.session, Side.UPSTREAM),
+    "version": lambda row: row.session.facts.version(Side.CLIENT),
+    "upstream_version": lambda row: row.session.facts.version(Side.UPSTREAM),
     "upstream": lambda row: row.upstream,
     "endpoint": lambda row: row.endpoint,
     "route": lambda row: None if row.session.facts.choice is None else row.session.facts.choice.route.id,

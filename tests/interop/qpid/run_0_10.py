@@ -1,8 +1,9 @@
-# ruff: noqa: E402, UP010, UP031
+# ruff: noqa: E402, RUF012, UP010, UP031
 """Qpid's conformance tests of AMQP 0-10, for Python 2.7 and two unpacked source distributions.
 
 run_0_10.py QPID_PYTHON QPID_TOOLS                      prints the name of each test
-run_0_10.py QPID_PYTHON QPID_TOOLS PORT VHOST NAME      runs one; prints [outcome, why not passed, traceback]
+run_0_10.py QPID_PYTHON QPID_TOOLS PORT VHOST NAME...   runs them; prints a line for each:
+                                                        [outcome, why not passed, traceback]
 
 They are those of a broker (`qpid_tests.broker_0_10`), and of the messaging API those that talk to one
 (`qpid.tests.messaging`). Whoever runs it sets a time limit.
@@ -24,10 +25,9 @@ sys.path[:0] = [QPID, os.path.join(TOOLS, "lib")]
 sys.modules["qpid_tests"] = types.ModuleType("qpid_tests")
 sys.modules["qpid_tests"].__path__ = [os.path.join(QPID, "qpid_tests")]
 
-import qpid.delegates
-import qpid.messaging.driver
 from qpid.harness import Skipped
 from qpid.util import URL
+from vhost_0_10 import choose_vhost
 
 PACKAGES = ("qpid_tests.broker_0_10", "qpid.tests.messaging")
 
@@ -45,7 +45,7 @@ def classes():
                     # Others need no broker.
                     if not (hasattr(value, "setUp") or hasattr(value, "setup")):
                         continue
-                    found[value.__module__ + "." + name] = value
+                    found[value.__module__.split("tests.", 1)[1] + "." + name] = value
     return found
 
 
@@ -56,30 +56,15 @@ def names():
                 yield "%s.%s" % (prefix, name)
 
 
-def choose_vhost(vhost):
-    """Both APIs leave the virtual host to the broker."""
-
-    def connection_tune(client, channel, tune):
-        channel.connection_tune_ok(heartbeat=client.heartbeat)
-        channel.connection_open(vhost)
-        client.connection.user_id = client.sasl.auth_username()
-        client.connection.security_layer_tx = client.sasl
-
-    qpid.delegates.Client.connection_tune = connection_tune
-    made = qpid.messaging.driver.ConnectionOpen
-    qpid.messaging.driver.ConnectionOpen = lambda: made(vhost)
-
-
 class Config:
     """What the tests read of it."""
 
     defines = {}
 
 
-def run(port, vhost, name):
+def run(port, name):
     """Outcome, why it is not passed, and where."""
     logging.disable(logging.CRITICAL)
-    choose_vhost(vhost)
     Config.broker = URL("guest/guest@127.0.0.1:%s" % port)
     prefix, method = name.rsplit(".", 1)
     cls = classes()[prefix]
@@ -105,8 +90,9 @@ if len(sys.argv) == 3:
     for name in names():
         print(name)
 else:
-    outcome = run(*sys.argv[3:6])
-    print("\n" + json.dumps(outcome))
-    sys.stdout.flush()
-    # Its threads may wait for a connection that is gone.
+    choose_vhost(sys.argv[4])
+    for name in sys.argv[5:]:
+        print("\n" + json.dumps(run(sys.argv[3], name)))
+        sys.stdout.flush()
+    # Their threads may wait for a connection that is gone.
     os._exit(0)

@@ -21,15 +21,16 @@ from qpid.messaging import Message as ApiMessage
 from qpid.queue import Empty
 from qpid.session import SessionException
 from qpid.util import connect
+from vhost_0_10 import choose_vhost
 
 HOST = "127.0.0.1"
 INFINITE = 0xFFFFFFFF
 
 
-def low_level(port, vhost):
+def low_level(port):
     """Each kind of command of the low-level API."""
     seen = {}
-    connection = Connection(sock=connect(HOST, port), username="guest", password="guest", vhost=vhost)
+    connection = Connection(sock=connect(HOST, port), username="guest", password="guest")
     connection.start(timeout=10)
     session = connection.session("first", timeout=10)
     session.queue_declare(queue="q", arguments={"qpid.max_count": 100})
@@ -93,10 +94,10 @@ def low_level(port, vhost):
     return seen
 
 
-def denied(port, vhost):
+def denied(port):
     """What a policy denies ends the session that asked, and no other."""
     seen = {}
-    connection = Connection(sock=connect(HOST, port), username="guest", password="guest", vhost=vhost)
+    connection = Connection(sock=connect(HOST, port), username="guest", password="guest")
     connection.start(timeout=10)
     quiet = connection.session("quiet", timeout=10)
     quiet.queue_declare(queue="mine")
@@ -123,7 +124,7 @@ def denied(port, vhost):
     return seen
 
 
-def messaging(port, _vhost):
+def messaging(port):
     """Senders, receivers and a transaction of the messaging API, whose virtual host is the default one."""
     seen = {}
     connection = Api.establish(
@@ -163,4 +164,5 @@ def messaging(port, _vhost):
 
 if __name__ == "__main__":
     talk = {"denied": denied, "low_level": low_level, "messaging": messaging}[sys.argv[4]]
-    print(json.dumps(talk(int(sys.argv[2]), sys.argv[3]), sort_keys=True))
+    choose_vhost(sys.argv[3])
+    print(json.dumps(talk(int(sys.argv[2])), sort_keys=True))

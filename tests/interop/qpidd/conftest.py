@@ -49,13 +49,10 @@ def gateways(broker: qpidd.Qpidd) -> Iterator[Mapping[str, int]]:
 def _check(gateway: Gateway) -> None:
     log = gateway.child.output()
     assert "Traceback" not in log, log[-4000:]
-    assert broker_versions(gateway) == {"0-10"}
-
-
-def broker_versions(gateway: Gateway) -> set[str]:
-    """What the gateway speaks with its brokers."""
     upstreams = json.loads(gateway.get("/upstreams")[1])["upstreams"]
-    return {endpoint["speaks"] for upstream in upstreams for endpoint in upstream["endpoints"]}
+    spoken = {endpoint["speaks"] for upstream in upstreams for endpoint in upstream["endpoints"]}
+    # None if no test asked for it.
+    assert spoken <= {"0-10", None}
 
 
 @pytest.fixture

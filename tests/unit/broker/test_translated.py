@@ -13,12 +13,15 @@ from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wa
 from amqpgate.bridge.v0_10.client import ClientTranslator
 from amqpgate.broker import VERSIONS, EmbeddedBroker, translated
 from amqpgate.broker.amqp.events import ContentReceived
+from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.header import HEADER_0_8_AMQPLIB, HEADER_0_10, HEADER_1_0
 from amqpgate.wire.dialects import HEADER_0_8, HEADER_0_9, HEADER_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.tables import Table
 from amqpgate.wire.v0_10.codec import decode_struct32
 from amqpgate.wire.v0_10.structs import Command, Control, Struct
+from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.said_0_10 import Sent, Splitter
 from tests.support.talk_0_10 import ATTACH, POINT, TRANSFER, command, control
 from tests.unit.bridge.v0_10.test_hostile import spoilt, spoken
@@ -130,6 +133,50 @@ async def test_messages_cross_between_the_versions() -> None:
             await new.say(amqp10.ConnectionClose(reply_code=200))
             await new.control(amqp10.ConnectionCloseOk)
             assert await new.next() is None
+        nursery.cancel_scope.cancel()
+
+
+async def test_all_bindings_are_known(autojump_clock: MockClock) -> None:
+    """Those of others, too; only queues count."""
+    broker = EmbeddedBroker()
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(broker.serve_stream, theirs)
+        old, new = TrioClient(ours), _connected(nursery, broker)
+        await old.open()
+        for queue in ("q", "r"):
+            await old.ask(amqp.QueueDeclare(queue=queue))
+        await old.ask(amqp.QueueBind(0, "q", "amq.topic", "k"))
+        arguments = Table.of({"x-match": "any", "a": "1", "b": "2"})
+        await old.ask(amqp.QueueBind(0, "q", "amq.match", "", arguments=arguments))
+        await old.ask(amqp.ExchangeBind(0, "amq.fanout", "amq.topic", "of no queue"))
+        await new.open()
+        await new.attach()
+
+        async def bound(exchange: bytes, **asked: bytes | Map) -> set[str]:
+            """What does not match."""
+            await new.say(amqp10.ExchangeBound(exchange=exchange, **asked))
+            result = (await new.sent(amqp10.ExecutionResult)).command
+            assert isinstance(result, amqp10.ExecutionResult)
+            found = decode_struct32(result.value)
+            return {name for name in ("queue", "key", "args") if getattr(found, f"{name}_not_matched")}
+
+        def words(**words: bytes) -> Map:
+            return Map(
+                tuple((name.replace("_", "-").encode(), Value(0x95, word)) for name, word in words.items())
+            )
+
+        assert await bound(b"amq.topic", queue=b"q") == set()
+        assert await bound(b"amq.topic", queue=b"q", binding_key=b"k") == set()
+        assert await bound(b"amq.topic", queue=b"q", binding_key=b"l") == {"key"}
+        assert await bound(b"amq.topic", queue=b"r") == {"queue"}
+        assert await bound(b"amq.topic", queue=b"r", binding_key=b"k") == {"queue"}
+        assert await bound(b"amq.topic", binding_key=b"k") == set()
+        assert await bound(b"amq.topic", binding_key=b"of no queue") == {"key"}
+        assert await bound(b"amq.match", arguments=words(b=b"2", a=b"1", x_match=b"any")) == set()
+        assert await bound(b"amq.match", queue=b"q", arguments=words(x_match=b"any", a=b"1")) == {"args"}
+        await old.ask(amqp.QueueUnbind(0, "q", "amq.topic", "k"))
+        assert await bound(b"amq.topic", queue=b"q") == {"queue"}
         nursery.cancel_scope.cancel()
 
 
@@ -346,6 +393,22 @@ async def test_a_client_that_does_not_read_is_not_read_from(
         nursery.cancel_scope.cancel()
 
 
+async def test_a_client_that_is_gone_while_it_is_not_read_from(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translated, "MOST_UNSENT", 1000)
+    ours, theirs = lockstep_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(EmbeddedBroker().serve_stream, theirs)
+        client = Client010(ours)
+        await client.open(heartbeat=0)
+        with trio.move_on_after(1000) as patience:
+            while True:
+                await client.say(amqp10.SessionFlush(completed=True))
+        assert patience.cancelled_caught
+        await ours.aclose()
+
+
 async def test_deliveries_that_are_not_read_wait_in_their_queue(autojump_clock: MockClock) -> None:
     ours, theirs = lockstep_stream_pair()
     broker = EmbeddedBroker()
@@ -395,6 +458,28 @@ async def test_a_translator_that_fails_ends_its_own_connection(
         assert "a translator has failed" in caplog.text
         assert (await staying.query(b"q")).queue is None
         nursery.cancel_scope.cancel()
+
+
+async def test_a_translator_hears_nothing_more_of_who_breaks_the_protocol(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard: list[bytes] = []
+
+    def refuse(self: ClientTranslator, data: bytes) -> None:
+        if data:
+            heard.append(data)
+            raise ProtocolViolation(501, "as if")
+
+    monkeypatch.setattr(ClientTranslator, "from_peer", refuse)
+    monkeypatch.setattr(ClientTranslator, "peer_ended", lambda self: heard.append(b"its end"))
+    async with trio.open_nursery() as nursery:
+        client = _connected(nursery, EmbeddedBroker())
+        await client.stream.send_all(HEADER_0_10 + b"once")
+        assert (await client.control(amqp10.ConnectionStart)).NAME == "connection.start"
+        assert await client.next() is None
+        await client.stream.send_all(b"twice")
+        await client.stream.aclose()
+    assert heard == [b"once", b"its end"]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from amqpgate.cli.pcap import SEGMENT, Capture
+from amqpgate.bridge.v0_10 import capture as capture_0_10
+from amqpgate.cli.pcap import DIALECTS, SEGMENT, Capture
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.support.missing import missing
 
@@ -106,3 +108,43 @@ def test_wireshark_reads_it_from_the_start(tmp_path: Path, client: str) -> None:
     # Nothing is malformed, missing, sent twice, or has a wrong checksum.
     assert tshark(path, "-Y", "_ws.malformed || tcp.analysis.flags || tcp.checksum.status == 0") == []
     assert len(tshark(path, "-Y", "tcp.checksum.status == 1")) == 15
+
+
+def test_wireshark_reads_operations_of_a_client_of_0_10(tmp_path: Path) -> None:
+    path = tmp_path / "tap.pcap"
+
+    def add(method: Method, size: int = 0, body: bytes = b"", *, is_sent: bool = False) -> None:
+        header = ContentHeader(60, size, amqp.BasicProperties(content_type="text/plain")) if size else None
+        frames = capture_0_10.frames_of(1, method, header)
+        capture.add("s", "10.0.0.7", 1.5, frames, 1, body, size, is_sent=is_sent, dialect=DIALECTS["0-10"])
+
+    with path.open("wb") as file:
+        capture = Capture(file)
+        add(amqp.QueueDeclare(0, "q", arguments=Table.of({"x-max-length": 5})))
+        add(amqp.BasicPublish(0, "orders", "created"), 70000, b"abc")
+        add(amqp.BasicPublish(0, "orders", "created"), 3, b"abc")
+        add(amqp.BasicDeliver("ctag", 7, False, "orders", "created"), 4, b"abcd", is_sent=True)
+    fields = ["ip.src", "_ws.col.Info", "frame.len", "frame.cap_len"]
+    options = [option for field in fields for option in ("-e", field)]
+    client, gateway = "10.0.0.7", "192.0.2.1"
+    assert tshark(path, "-Y", "amqp", "-T", "fields", "-E", "separator=|", *options) == [
+        f"{client}|Protocol-Header 0-10 |48|48",
+        f"{gateway}|Protocol-Header 0-10 |48|48",
+        f"{client}|queue.declare |112|112",
+        f"{client}|message.transfer header |122|122",
+        f"{client}|message-body |{40 + SEGMENT}|55",
+        f"{client}|message-body |{40 + 70000 - SEGMENT + 24}|52",
+        f"{client}|message.transfer header |122|122",
+        f"{client}|message-body |55|55",
+        f"{gateway}|message.transfer header |127|127",
+        f"{gateway}|message-body |56|56",
+    ]
+    assert tshark(path, "-Y", "_ws.malformed || tcp.analysis.flags || tcp.checksum.status == 0") == []
+    # What is in them is read, too.
+    names = ["amqp.queue.declare.queue", "amqp.message.transfer.destination"]
+    options = [option for name in names for option in ("-e", name)]
+    assert [
+        line.strip("|")
+        for line in tshark(path, "-Y", "amqp", "-T", "fields", "-E", "separator=|", *options)
+        if line != "|"
+    ] == ["q", "orders", "orders", "ctag"]

@@ -8,8 +8,11 @@ What is where
         ``link``            what the sessions of one client share
         ``commands``        which command is done by what; ``steps``: what a command is made of
         ``declaring``       declares, binds and deletes; ``queries``; ``topology``: what is known
-        ``publishing``      transfers; ``transactions``
+        ``orphans``         messages of a queue that is deleted
+        ``publishing``      transfers; ``transactions``; ``no_local``: who published what
         ``subscriptions``   what a session's client gets; ``subscription``: one of them; ``credit``
+        ``subscribers``     subscriptions of all sessions; ``parting``: what goes with the last one
+        ``consumers``       what the broker knows of them
         ``deliveries``      messages that are not settled
     ``broker``      the translator of a broker: its connection, and which channel gets what
         ``broker_login``       start to open
@@ -23,6 +26,7 @@ What is where
     ``tables``      maps of 0-10 and field tables; ``reply_to``: the two parts of a reply-to and one text
     ``arguments``   what queues, exchanges, bindings and subscriptions are made with
     ``codes``       an exception and channel.close
+    ``capture``     operations in frames of 0-10, for taps
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from amqpgate.bridge.v0_9_1 import Interpreter091
 from amqpgate.bridge.versions import VERSIONS, TranslatedVersion
 from amqpgate.protocol.header import HEADER_0_10
 from amqpgate.protocol.methods import Role
+from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.method import Method
 from amqpgate.wire.primitives import Buffer
 
@@ -46,19 +51,20 @@ class Interpreter010(Interpreter091):
     """A peer of AMQP 0-10, of which its translator has made a native one. A broker may redirect."""
 
     version: ClassVar[str] = "AMQP 0-10"
+    redirects: ClassVar[bool] = True
 
-    @property
-    def takes_any_heartbeat(self) -> bool:
+    def captured(self, channel: int, method: Method, header: ContentHeader | None) -> bytes:
+        frames: bytes = import_module(f"{__name__}.capture").frames_of(channel, method, header)
+        return frames
+
+    def heartbeat(self, wanted: int, proposed: int) -> int:
         """What it proposes is the most (AMQP 0-10, connection.tune-ok, rule "permitted-range")."""
-        return False
+        return min(wanted, proposed)
 
     def to_canonical(self, payload: Buffer, sender: Role) -> Method:
         if bytes(payload[:4]) == _REDIRECT and sender is Role.SERVER:
             return ConnectionRedirect.decode(payload, 4, len(payload))
         return super().to_canonical(payload, sender)
-
-    def _counterpart(self, method: type[Method]) -> type[Method] | None:
-        return method if method is ConnectionRedirect else super()._counterpart(method)
 
 
 def _client() -> Translator:

@@ -11,13 +11,15 @@ exchange.declare, alternate-exchange             ``alternate-exchange``
                                                  Qpid does where nothing is said, ``reject-publish``; others
                                                  are 540
 ``qpid.auto_delete_timeout``, s                  ``x-expires``, ms, of queues that are auto-delete
-``qpid.priorities``, ``x-qpid-priorities``       ``x-max-priority``, one less: both count from 0. Qpid's lowest
-                                                 level is wider, if there are less than 10; with ring it is 540:
-                                                 RabbitMQ drops what is first, Qpid what is lowest
+``qpid.priorities``, ``x-qpid-priorities``       ``x-max-priority``, one less: both count from 0. With
+                                                 less than 10, Qpid's lowest level is wider; with
+                                                 ring they are 540: RabbitMQ drops what is first,
+                                                 Qpid what is lowest
 ``no-local`` false, ``x-filter-jms-selector``    left out: Qpid's JMS client always says so
 empty
-the same with a value, ``x-multiqueue``, other   540, unless they are to be ignored
-``qpid.`` names
+``no-local`` of a queue                          left out: see ``no_local``
+selectors, other ``no-local``                    540
+``x-multiqueue``, other ``qpid.`` names          540, unless they are to be ignored
 how a queue is stored or watched                 left out: no client sees a difference
 ===============================================  =========================================================
 
@@ -113,7 +115,7 @@ def queue_arguments(command: amqp10.QueueDeclare, *, ignore_qpid: bool = False) 
 
     A queue with ``x-expires`` should not be auto-delete besides: RabbitMQ would not wait.
     """
-    fields = _common(command.arguments)
+    fields = _common(command.arguments, ignores_local=True)
     made: dict[str, Field] = {}
     for name, limit in _LIMITS.items():
         number = _number(fields, name)
@@ -137,6 +139,12 @@ def queue_arguments(command: amqp10.QueueDeclare, *, ignore_qpid: bool = False) 
     return _named(
         {**made, **_known(fields, ignore_qpid=ignore_qpid)}, _DEAD_LETTERS, command.alternate_exchange
     )
+
+
+def is_no_local(command: amqp10.QueueDeclare) -> bool:
+    """Whether a queue is not to get what its own connection publishes."""
+    local = _fields(command.arguments).get(_NO_LOCAL)
+    return local is not None and _is_true(local)
 
 
 def exchange_arguments(command: amqp10.ExchangeDeclare, *, ignore_qpid: bool = False) -> Table:
@@ -255,7 +263,7 @@ def _fields(arguments: Map | None) -> dict[str, Field]:
     }
 
 
-def _common(arguments: Map | None) -> dict[str, Field]:
+def _common(arguments: Map | None, *, ignores_local: bool = False) -> dict[str, Field]:
     """The fields of any arguments, less selectors and no-local: 540 if these are meant."""
     fields = _fields(arguments)
     for name in _SELECTORS:
@@ -263,7 +271,7 @@ def _common(arguments: Map | None) -> dict[str, Field]:
         if field is not None and field.value:
             raise _has_none(name)
     local = fields.pop(_NO_LOCAL, None)
-    if local is not None and _is_true(local):
+    if local is not None and _is_true(local) and not ignores_local:
         raise _has_none(_NO_LOCAL)
     return fields
 

@@ -4,7 +4,8 @@
 channel   what is done on it
 ========  ==============================================================================================
 main      subscriptions, gets, acknowledgements, transactions and what is published in them
-pub       publishing with confirms: RabbitMQ refuses tx.select after confirm.select on one channel
+pub       publishing with confirms: RabbitMQ refuses tx.select after confirm.select on one channel.
+          A broker that has no confirms has transactions, whose commits tell the same
 ask       declares, binds, deletes, queries: a broker's refusal costs this channel alone, and whether the
           session ends with it is decided here
 ========  ==============================================================================================
@@ -24,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from heapq import heappop, heappush
+from itertools import islice
 from typing import TypeAlias
 
 from amqpgate.bridge.v0_10.frames import CanonicalWriter, FromBroker
@@ -56,33 +58,66 @@ Hear: TypeAlias = Callable[[ChannelUse, FromBroker], None]
 
 
 class ChannelHolders:
-    """Who has which channel of a connection: ``most`` of them, from 1 on, the lowest first."""
+    """Who has which channel of a connection: ``most`` of them, from 1 on, the lowest first.
 
-    __slots__ = ("_free", "_holders", "_most")
+    There is room for so many owners as can have a channel for each use. Others have none at all before one of
+    those has closed its last one, or they would wait for each other for ever. Who asked first is first, for
+    all owners but as many as there is room for are about to close.
+    """
+
+    __slots__ = ("_free", "_holders", "_most", "_owners", "_waiting", "has_confirms")
 
     def __init__(self) -> None:
         self._most = 0
+        #: Whether the broker confirms what is published.
+        self.has_confirms = True
         self._free: list[int] = []
         self._holders: dict[int, BridgedChannel] = {}
+        #: How many channels each owner has.
+        self._owners: dict[object, int] = {}
+        #: Owners that have asked for one.
+        self._waiting: dict[object, None] = {}
 
-    def allow(self, most: int) -> None:
-        """What was tuned holds from now on."""
+    def allow(self, most: int, *, has_confirms: bool = True) -> None:
+        """What was tuned holds from now on, and what the broker can do."""
         self._most = most
+        self.has_confirms = has_confirms
 
-    def take(self, holder: BridgedChannel) -> int:
-        """A free one. Violation 506 if there is none."""
+    @property
+    def _room(self) -> int:
+        """How many owners may have channels besides."""
+        return max(1, self._most // len(ChannelUse)) - len(self._owners)
+
+    def take(self, holder: BridgedChannel) -> int | None:
+        """A free one; None if its owner has to wait. Violation 506 if the broker grants fewer than one owner
+        may have.
+        """
+        owner = holder.owner
+        if owner not in self._owners:
+            self._waiting[owner] = None
+            if owner not in islice(self._waiting, self._room):
+                return None
         number = self._free[0] if self._free else len(self._holders) + 1
         if number > self._most:
             raise ProtocolViolation(506, f"the broker grants {self._most} channels to a connection")
         if self._free:
             heappop(self._free)
+        self._waiting.pop(owner, None)
+        self._owners[owner] = self._owners.get(owner, 0) + 1
         self._holders[number] = holder
         return number
 
     def free(self, number: int) -> None:
         """It may be taken again."""
-        del self._holders[number]
+        owner = self._holders.pop(number).owner
         heappush(self._free, number)
+        self._owners[owner] -= 1
+        if not self._owners[owner]:
+            del self._owners[owner]
+
+    def withdraw(self, owner: object) -> None:
+        """It needs none any more."""
+        self._waiting.pop(owner, None)
 
     def at(self, number: int) -> BridgedChannel | None:
         """Who has it."""
@@ -90,12 +125,17 @@ class ChannelHolders:
 
 
 class BridgedChannel:
-    """One channel. ``writer`` is where its methods go, ``hear`` gets what the broker says on it."""
+    """One channel of ``owner``'s. ``writer`` is where its methods go, ``hear`` gets what the broker says on
+    it.
+    """
 
-    __slots__ = ("_number", "_numbers", "_writer", "hear", "state", "use")
+    __slots__ = ("_number", "_numbers", "_writer", "hear", "owner", "state", "use")
 
-    def __init__(self, use: ChannelUse, numbers: ChannelHolders, writer: CanonicalWriter, hear: Hear) -> None:
+    def __init__(
+        self, use: ChannelUse, numbers: ChannelHolders, writer: CanonicalWriter, hear: Hear, owner: object
+    ) -> None:
         self.use = use
+        self.owner = owner
         self.hear = hear
         self.state = OpenState.CLOSED
         self._numbers = numbers
@@ -107,12 +147,21 @@ class BridgedChannel:
         """Whether methods may be sent."""
         return self.state is OpenState.OPEN
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether it is open, or will be unless the broker refuses: what is sent then comes to nothing."""
+        return self.state in (OpenState.OPENING, OpenState.OPEN)
+
     def open(self) -> None:
-        """Ask the broker for it, if it is closed. Violation 506 if no number is free."""
+        """Ask the broker for it, if it is closed and its owner need not wait. Violation 506 if the broker
+        grants too few.
+        """
         if self.state is OpenState.CLOSED:
-            self._number = self._numbers.take(self)
-            self.state = OpenState.OPENING
-            self.send(amqp.ChannelOpen())
+            number = self._numbers.take(self)
+            if number is not None:
+                self._number = number
+                self.state = OpenState.OPENING
+                self.send(amqp.ChannelOpen())
 
     def send(self, method: Method) -> None:
         """A method. Violation 506 if it does not fit into a frame."""
@@ -139,17 +188,19 @@ class BridgedChannel:
             case _ if self.state is OpenState.CLOSING:
                 pass
             case amqp.ChannelOpenOk() if self.use is ChannelUse.PUB:
-                self.send(amqp.ConfirmSelect())
+                self.send(amqp.ConfirmSelect() if self._numbers.has_confirms else amqp.TxSelect())
             case amqp.ChannelOpenOk() | amqp.ConfirmSelectOk():
                 self.state = OpenState.OPEN
                 return method
+            case amqp.TxSelectOk() if self.use is ChannelUse.PUB:
+                self.state = OpenState.OPEN
             case _:
                 return method
         return None
 
     def close(self) -> None:
         """Close it, if it is not closed."""
-        if self.state in (OpenState.OPENING, OpenState.OPEN):
+        if self.is_asked_for:
             self.send(amqp.ChannelClose(200, "session detached", 0, 0))
             self.state = OpenState.CLOSING
 

@@ -20,7 +20,8 @@ what only a session can have done     that session ends, the connection goes on
 
 Memory
     What sessions keep (see `client_session`), frames that wait for the gateway, which come of that, and
-    messages that are not whole.
+    messages that are not whole. `MOST_SESSIONS` sessions that are detached and not done: then the client is
+    not read.
 """
 
 from __future__ import annotations
@@ -30,7 +31,16 @@ from typing import Final
 from amqpgate.bridge.v0_10.client_session import ClientSession
 from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
-from amqpgate.bridge.v0_10.login import open_of, open_ok, start_of, start_ok_of, tune_ok_of, tuning_of
+from amqpgate.bridge.v0_10.login import (
+    MOST_SESSIONS,
+    confirms,
+    open_of,
+    open_ok,
+    start_of,
+    start_ok_of,
+    tune_ok_of,
+    tuning_of,
+)
 from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.handshake import ConnectionState
@@ -58,6 +68,8 @@ from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.structs import Control
 
+#: Which program a client is, among its properties.
+_PROCESS: Final = "qpid.client_process"
 _OPEN: Final = frozenset({ConnectionState.OPENING, ConnectionState.ASKED, ConnectionState.OPEN})
 
 
@@ -71,6 +83,7 @@ class ClientTranslator:
         "_close",
         "_connection",
         "_ending",
+        "_has_confirms",
         "_is_leaving",
         "_link",
         "_offer",
@@ -91,6 +104,8 @@ class ClientTranslator:
         self._sessions: dict[int, ClientSession] = {}
         #: Sessions that are detached, while something is left to do.
         self._ending: list[ClientSession] = []
+        #: Whether the broker says that it confirms what is published.
+        self._has_confirms = True
         #: connection.tune of the gateway's.
         self._offer = amqp.ConnectionTune()
         #: connection.close for the gateway, once the sessions have done what they were asked.
@@ -105,7 +120,7 @@ class ClientTranslator:
     @property
     def wants_bytes(self) -> bool:
         """As in `Translator`."""
-        return not any(session.is_full for session in self._sessions.values())
+        return not self._link.is_full and len(self._ending) < MOST_SESSIONS
 
     def from_peer(self, data: bytes) -> None:
         """As in `Translator`."""
@@ -114,7 +129,11 @@ class ClientTranslator:
         self._rest()
 
     def peer_ended(self) -> None:
-        """As in `Translator`: the gateway sees it."""
+        """As in `Translator`."""
+        for session in (*self._sessions.values(), *self._ending):
+            session.lost()
+        self._ending.clear()
+        self._say_close()
 
     def bytes_for_peer(self) -> bytes:
         """As in `Translator`."""
@@ -146,6 +165,7 @@ class ClientTranslator:
                 self._is_leaving = True
                 self._end_all()
             case ConnectionFailed(violation=violation):
+                self._end_all()
                 raise violation
 
     def _say(self, control: Control) -> None:
@@ -160,7 +180,7 @@ class ClientTranslator:
             case amqp10.ConnectionTuneOk():
                 assert self._connection.tune is not None
                 method = tune_ok_of(self._offer, self._connection.tune.heartbeat)
-                self._link.numbers.allow(method.channel_max)
+                self._link.numbers.allow(method.channel_max, has_confirms=self._has_confirms)
                 self._link.writer.allow(method.frame_max)
             case amqp10.ConnectionOpen():
                 method = open_of(control, self._link.options.default_vhost)
@@ -177,7 +197,7 @@ class ClientTranslator:
         except ProtocolViolation:
             # The gateway says so.
             return
-        self._link.log_in(user or "")
+        self._link.log_in(user or "", start_ok.client_properties.get(_PROCESS))
         self._connection.log_in(self._link.login.encode("utf-8", "surrogateescape"))
 
     @property
@@ -207,7 +227,8 @@ class ClientTranslator:
             else:
                 self._hear_connection(told.method)
         self._rest()
-        self._reap()
+        if self._ending or self._close is not None:
+            self._reap()
 
     def gateway_ended(self) -> None:
         """As in `Translator`."""
@@ -232,6 +253,7 @@ class ClientTranslator:
         connection = self._connection
         match method:
             case amqp.ConnectionStart():
+                self._has_confirms = confirms(method)
                 connection.send(start_of(method))
             case amqp.ConnectionSecure(challenge=challenge):
                 connection.send(amqp10.ConnectionSecure(challenge=challenge))
@@ -249,7 +271,9 @@ class ClientTranslator:
         try:
             self.from_peer(b"")
         except ProtocolViolation as violation:
-            # It has been told. It is not who speaks now, so to the gateway it is one that closes.
+            # It is told, if it has not been. It is not who speaks now, so to the gateway it is one that
+            # closes.
+            connection.close(violation.code, violation.text)
             self._close = amqp.ConnectionClose(violation.code, violation.reply_text)
             self._end_all()
 
@@ -273,7 +297,14 @@ class ClientTranslator:
 
     def _reap(self) -> None:
         """Forget sessions that are done; after the last one the gateway hears that the client closes."""
+        for session in self._ending:
+            session.rest()
         self._ending = [session for session in self._ending if not session.is_idle]
-        if self._close is not None and not self._ending:
+        if not self._ending:
+            self._say_close()
+
+    def _say_close(self) -> None:
+        """The gateway hears that the client closes, if it does."""
+        if self._close is not None:
             self._link.writer.method(0, self._close)
             self._close = None

@@ -17,25 +17,26 @@ What ends a session
     Both ways queues go that are exclusive and auto-delete.
 
 Memory
-    `MOST_COMMANDS` commands or `MOST_QUEUED` bytes wait, then the client is not read (``is_full``).
+    Commands that wait: see `link.MOST_QUEUED`.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from typing import Final
 
 from attrs import define
 
-from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
+from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse, OpenState
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.commands import Commands
 from amqpgate.bridge.v0_10.declaring import Declares
 from amqpgate.bridge.v0_10.frames import FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink
+from amqpgate.bridge.v0_10.parting import farewell
 from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
 from amqpgate.bridge.v0_10.queries import Queries
-from amqpgate.bridge.v0_10.steps import Answer, Call, Steps
+from amqpgate.bridge.v0_10.steps import Answer, Call, Steps, Wait
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.bridge.v0_10.transactions import Transactions
 from amqpgate.errors import ProtocolViolation
@@ -46,10 +47,7 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
-from amqpgate.wire.v0_10.structs import Struct
-
-MOST_COMMANDS: Final = 4096
-MOST_QUEUED: Final = 1024 * 1024
+from amqpgate.wire.v0_10.structs import Command, Struct
 
 
 @define(eq=False)
@@ -58,8 +56,12 @@ class _Running:
 
     incoming: Incoming | None
     steps: Steps
-    call: Call
+    call: Call | Wait
     is_asked: bool = False
+
+    def asks_on(self, use: ChannelUse) -> bool:
+        """Whether an answer is to come on that channel."""
+        return self.is_asked and isinstance(self.call, Call) and self.call.use is use
 
 
 class ClientSession:
@@ -68,11 +70,12 @@ class ClientSession:
     __slots__ = (
         "_channels",
         "_commands",
+        "_deletes",
+        "_has_parted",
         "_incoming",
         "_link",
         "_publisher",
         "_queue",
-        "_queued",
         "_running",
         "_session",
     )
@@ -82,13 +85,11 @@ class ClientSession:
         self._session: AttachedSession | None = session
         self._link = link
         self._channels = {
-            use: BridgedChannel(use, link.numbers, link.writer, self.hear) for use in ChannelUse
+            use: BridgedChannel(use, link.numbers, link.writer, self.hear, self) for use in ChannelUse
         }
-        subscriptions = Subscriptions(
-            session, self._channels[ChannelUse.MAIN], ignore_qpid=link.options.ignore_qpid_arguments
-        )
+        subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
-            Declares(link.topology, self, link.options),
+            Declares(link, self, subscriptions),
             Queries(link.topology),
             Transactions(subscriptions),
             subscriptions,
@@ -97,19 +98,16 @@ class ClientSession:
         #: The command whose content is coming.
         self._incoming: Incoming | None = None
         self._queue: deque[Incoming] = deque()
-        #: Bytes of bodies in the queue.
-        self._queued = 0
         self._running: _Running | None = None
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no more of the client's commands are taken."""
-        return len(self._queue) >= MOST_COMMANDS or self._queued >= MOST_QUEUED
+        #: What is deleted with the session, and waits for a channel on which to say so.
+        self._deletes: list[amqp.QueueDelete] = []
+        #: The session is over, and what is lost with it was looked after.
+        self._has_parted = False
 
     @property
     def is_idle(self) -> bool:
         """Whether all is done that the client asked for."""
-        return not self._queue and self._running is None
+        return not self._queue and self._running is None and not self._deletes
 
     @property
     def _in_transaction(self) -> bool:
@@ -143,6 +141,20 @@ class ClientSession:
         self._commands.subscriptions.detached()
         self._pump()
 
+    def lost(self) -> None:
+        """The client is gone, and nobody hears an answer: what it sent last is published at once.
+
+        Transfers that wait for another command of its are not: what that would have done is not known.
+        """
+        if self._running is not None and self._running.incoming is not None:
+            return
+        with contextlib.suppress(ProtocolViolation):
+            while self._queue and not self._in_transaction:
+                if not isinstance(self._queue[0].command, amqp10.MessageTransfer):
+                    break
+                self._publisher.publish_last(self._queue.popleft())
+        self._publisher.rest()
+
     def _completed(self, transfers: SequenceSet) -> None:
         try:
             self._commands.subscriptions.completed(transfers)
@@ -150,12 +162,15 @@ class ClientSession:
             self._fail(violation, None)
 
     def rest(self) -> None:
-        """What was read is dealt with: do what nobody has asked for."""
+        """What was read is dealt with: do what nobody has asked for, and what has waited for a channel."""
+        if self._running is not None or self._queue or self._deletes:
+            self._pump()
         if self._running is None and not self._queue and self._session is not None:
             work = self._commands.subscriptions.work()
             if work is not None:
                 self._step(None, work, None)
                 self._pump()
+        self._publisher.rest()
 
     def _add(self, incoming: Incoming, chunk: bytes) -> None:
         try:
@@ -169,8 +184,13 @@ class ClientSession:
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             self._queue.append(incoming)
-            self._queued += incoming.size
             self._pump()
+            running = self._running
+            if (self._queue and self._queue[-1] is incoming) or (
+                running is not None and running.incoming is incoming
+            ):
+                incoming.weigh()
+                self._link.queue(incoming.weight)
 
     # What is done.
 
@@ -178,14 +198,26 @@ class ClientSession:
         """As far as it goes without the broker's answers."""
         while True:
             if self._running is not None:
-                self._try_to_ask(self._running)
-                if self._running is not None:
+                if not self._try_to_ask(self._running) and self._running is not None:
                     return
             elif not self._queue:
                 break
             elif not self._start():
                 return
         if self._session is None:
+            self._part()
+
+    def _part(self) -> None:
+        """The session is over: look after what is lost with it, then close its channels."""
+        if not self._has_parted:
+            self._has_parted = True
+            commands = self._commands
+            has_main = self._channels[ChannelUse.MAIN].is_open
+            subscriptions = commands.subscriptions if has_main else None
+            self._step(None, farewell(commands.declaring.own_queues, subscriptions, self._link), None)
+            self._pump()
+            return
+        if self._running is None:
             self._close()
 
     def _start(self) -> bool:
@@ -195,10 +227,13 @@ class ClientSession:
             if isinstance(head.command, amqp10.MessageTransfer):
                 if not self._publisher.may_publish(in_transaction=self._in_transaction):
                     return False
-                self._take()
+                self._queue.popleft()
+                self._link.unqueue(head.take_weight())
+                if self._in_transaction:
+                    self._commands.transactions.published()
                 self._publisher.publish(head, in_transaction=self._in_transaction)
                 return True
-            self._take()
+            self._queue.popleft()
             steps = self._commands.steps(head.command)
             if steps is None:
                 self._finish(head, None)
@@ -207,9 +242,6 @@ class ClientSession:
         except ProtocolViolation as violation:
             self._fail(violation, head)
         return True
-
-    def _take(self) -> None:
-        self._queued -= self._queue.popleft().size
 
     def _step(self, incoming: Incoming | None, steps: Steps, answer: Answer | None) -> None:
         """Go on with a command until it asks something, or is done."""
@@ -223,26 +255,48 @@ class ClientSession:
         else:
             self._running = _Running(incoming, steps, call)
 
-    def _try_to_ask(self, running: _Running) -> None:
-        """Ask what the running command wants to know, once nothing is unanswered that came before."""
+    def _try_to_ask(self, running: _Running) -> bool:
+        """Ask what the running command wants to know, once nothing is unanswered that came before. Whether it
+        goes on without an answer.
+        """
         if running.is_asked or not self._publisher.is_quiet:
-            return
-        channel = self._channels[running.call.use]
+            return False
+        call = running.call
+        if isinstance(call, Wait):
+            if not call.is_over():
+                return False
+            self._step(running.incoming, running.steps, None)
+            return True
+        channel = self._channels[call.use]
         try:
             channel.open()
             if channel.is_open:
-                channel.send(running.call.method)
+                channel.send(call.method)
                 running.is_asked = True
         except ProtocolViolation as violation:
             self._fail(violation, running.incoming)
+            return False
+        if running.is_asked and not call.method.REPLIES:
+            self._step(running.incoming, running.steps, Answer(call.method))
+            return True
+        return False
 
     def _finish(self, incoming: Incoming | None, result: Struct | None) -> None:
         """A command is done."""
-        if self._session is None or incoming is None:
+        if incoming is None:
+            return
+        self._link.unqueue(incoming.take_weight())
+        if self._session is None:
             return
         command_id = incoming.command_id
         if result is not None:
-            self._session.send(amqp10.ExecutionResult(command_id=command_id, value=encode_struct32(result)))
+            told = amqp10.ExecutionResult(command_id=command_id, value=encode_struct32(result))
+            try:
+                self._session.send(told)
+            except ProtocolViolation as violation:
+                # It is larger than the client's frames.
+                self._fail(violation, incoming)
+                return
         self._session.finish(command_id)
 
     # What the broker says.
@@ -260,11 +314,13 @@ class ClientSession:
             case amqp.ChannelFlow(active=active):
                 channel.send(amqp.ChannelFlowOk(active))
                 self._publisher.flow(use, is_active=active)
+            case amqp.TxCommitOk() if use is ChannelUse.PUB:
+                self._publisher.hear(method)
             case amqp.BasicAck() | amqp.BasicNack() | amqp.BasicReturn():
                 refused = self._publisher.hear(method)
                 if refused is not None:
-                    self._fail(ProtocolViolation(506, "the broker could not take the message"), refused)
-            case _ if running is not None and running.is_asked and _answers(running.call, use, method):
+                    self._fail(self._publisher.take_refusal(), refused)
+            case _ if running is not None and running.asks_on(use) and _answers(running.call, method):
                 answer = Answer(method, told.properties, told.body)
                 self._step(running.incoming, running.steps, answer)
             case _ if use is ChannelUse.MAIN:
@@ -279,26 +335,35 @@ class ClientSession:
 
     def _channel_closed(self, use: ChannelUse, close: amqp.ChannelClose) -> None:
         running = self._running
-        is_asked = running is not None and running.is_asked and running.call.use is use
+        is_asked = running is not None and running.asks_on(use)
         if use is ChannelUse.ASK:
             if running is not None and is_asked:
                 self._step(running.incoming, running.steps, Answer(close))
             return
-        culprit = self._publisher.oldest if use is ChannelUse.PUB else None
+        violation = violation_of_channel_close(close)
         if running is not None and is_asked:
-            culprit = running.incoming
-        self._fail(violation_of_channel_close(close), culprit)
+            self._fail(violation, running.incoming)
+        elif use is ChannelUse.PUB:
+            # Of several it may be any, for those before it may be waiting for their confirms.
+            self._fail(violation, self._publisher.only, amqp10.MessageTransfer)
+        else:
+            self._fail(violation, None)
 
     # The end.
 
-    def _fail(self, violation: ProtocolViolation, culprit: Incoming | None) -> None:
-        """The session ends by a refusal; what waits is not done any more."""
+    def _fail(
+        self, violation: ProtocolViolation, culprit: Incoming | None, kind: type[Command] | None = None
+    ) -> None:
+        """The session ends by a refusal; what waits is not done any more. ``kind`` is what is refused where
+        it is not known which."""
         if self._session is not None:
             if culprit is None:
-                self._session.fail(violation)
+                self._session.fail(violation, None, kind)
             else:
                 self._session.fail(violation, culprit.command_id, type(culprit.command))
             self._session = None
+        if culprit is not None:
+            self._link.unqueue(culprit.take_weight())
         self.drop()
 
     def drop(self) -> None:
@@ -307,12 +372,14 @@ class ClientSession:
         self._drop_incoming()
         for waiting in self._queue:
             self._link.let_go(waiting.size)
+            self._link.unqueue(waiting.take_weight())
         self._queue.clear()
-        self._queued = 0
+        if self._running is not None and self._running.incoming is not None:
+            self._link.unqueue(self._running.incoming.take_weight())
         self._running = None
         self._publisher.drop()
         self._commands.subscriptions.detached()
-        self._close()
+        self._part()
 
     def _drop_incoming(self) -> None:
         if self._incoming is not None:
@@ -322,17 +389,25 @@ class ClientSession:
     def _close(self) -> None:
         """Undo what ends with the session, and close its channels. May be called more than once."""
         channels = self._channels.values()
-        own_queues = self._commands.declaring.take_own_queues()
-        if own_queues:
+        self._publisher.rest()
+        own, unused = self._commands.declaring.take_own_queues(), self._commands.subscriptions.end()
+        self._deletes += [amqp.QueueDelete(queue=queue, no_wait=True) for queue in own]
+        # What is in use is refused, and the channel with it.
+        self._deletes += [amqp.QueueDelete(queue=queue, if_unused=True, no_wait=True) for queue in unused]
+        if self._deletes:
             channel = next((one for one in channels if one.is_open), None)
             if channel is None:
                 channel = self._channels[ChannelUse.ASK]
                 channel.open()
-            for queue in own_queues:
-                channel.send(amqp.QueueDelete(queue=queue, no_wait=True))
+                if channel.state is not OpenState.OPENING:
+                    return
+            for delete in self._deletes:
+                channel.send(delete)
+            self._deletes.clear()
+        self._link.numbers.withdraw(self)
         for channel in channels:
             channel.close()
 
 
-def _answers(call: Call, use: ChannelUse, method: Method) -> bool:
-    return call.use is use and method.INDEX in call.method.REPLIES
+def _answers(call: Call | Wait, method: Method) -> bool:
+    return isinstance(call, Call) and method.INDEX in call.method.REPLIES

@@ -13,6 +13,9 @@ from amqpgate.protocol.v0_10.codes import TO_ERROR_CODE
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated.v0_10 import ErrorCode, RejectCode
 
+#: How RabbitMQ begins to say (403) that a queue has a consumer who is, or would be, the only one.
+_IN_EXCLUSIVE_USE: Final = "in exclusive use"
+
 _RETURNS: Final[Mapping[RejectCode, tuple[int, str]]] = {
     RejectCode.UNROUTABLE: (312, "NO_ROUTE"),
     RejectCode.IMMEDIATE: (313, "NO_CONSUMERS"),
@@ -22,10 +25,13 @@ _RETURNS: Final[Mapping[RejectCode, tuple[int, str]]] = {
 def violation_of_channel_close(close: amqp.ChannelClose) -> ProtocolViolation:
     """What ends the session whose channel a broker has closed; ``fail`` of a session takes it.
 
-    Ids of class and method are those of 0-9-1, and left out. A code that 0-10 lacks stands before the text.
+    A queue that somebody consumes exclusively is 405, as in the standard. Ids of class and method are those
+    of 0-9-1, and left out. A code that 0-10 lacks stands before the text.
     """
     code = TO_ERROR_CODE.get(close.reply_code, ErrorCode.INTERNAL_ERROR)
     text = close.reply_text
+    if close.reply_code == 403 and _IN_EXCLUSIVE_USE in text:
+        return ProtocolViolation(405, text)
     return ProtocolViolation(code, text if code == close.reply_code else f"{close.reply_code} {text}")
 
 

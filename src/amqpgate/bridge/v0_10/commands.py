@@ -61,8 +61,7 @@ class Commands:
             case amqp10.MessageAccept() | amqp10.MessageRelease() | amqp10.MessageReject() if (
                 self.transactions.is_selected
             ):
-                self.transactions.put_off(command)
-                return None
+                return self.transactions.settle(command)
             case amqp10.MessageSubscribe(queue=queue):
                 self.declaring.check_lock(queue_of(queue))
         if command.CLASS_CODE == amqp10.MessageTransfer.CLASS_CODE:

@@ -7,6 +7,8 @@ declared again with other flags: taken as it is     406: asked once more, passiv
 another type, or another alternate exchange: 530    406; without an alternate exchange it is taken
 ``amq.`` names: 530                                 403
 exchanges called ``qpid.``: 530                     not asked at all
+delete with an alternate exchange: messages go to   they are gone: got and rejected first (``orphans``)
+that
 deleting what is an alternate exchange: 530         deleted: what was declared with it is asked for first
 a headers binding without x-match: 541              all: not asked at all, where the type is known
 passive and exclusive, another's queue: 405         not compared
@@ -27,10 +29,12 @@ from typing import Final
 
 from attrs import define, evolve, field
 
-from amqpgate.bridge.v0_10.arguments import bind_arguments, exchange_arguments, queue_arguments
+from amqpgate.bridge.v0_10.arguments import bind_arguments, exchange_arguments, is_no_local, queue_arguments
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
-from amqpgate.bridge.v0_10.link import ClientOptions
+from amqpgate.bridge.v0_10.link import BrokerLink
+from amqpgate.bridge.v0_10.orphans import reroute
 from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, queue_of, says, text_of
+from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -59,11 +63,16 @@ _NOT_ALLOWED: Final = (f"{_INEQUIVALENT}type'", _ALTERNATE)
 class Declares:
     """What one session declares. ``owner`` is who holds its locks."""
 
-    topology: KnownTopology
+    link: BrokerLink
     owner: object
-    options: ClientOptions
+    subscriptions: Subscriptions
     #: Queues that end with the session.
     _own_queues: dict[str, None] = field(factory=dict, init=False)
+
+    @property
+    def topology(self) -> KnownTopology:
+        """What is known."""
+        return self.link.topology
 
     def exchange_declare(self, command: amqp10.ExchangeDeclare) -> Steps:
         """exchange.declare."""
@@ -80,7 +89,7 @@ class Declares:
                 type=kind,
                 durable=command.durable,
                 auto_delete=command.auto_delete,
-                arguments=exchange_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments),
+                arguments=exchange_arguments(command, ignore_qpid=self.link.options.ignore_qpid_arguments),
             )
         reply = yield from ask(method)
         if isinstance(reply, amqp.ChannelClose):
@@ -111,7 +120,7 @@ class Declares:
     def exchange_bind(self, command: amqp10.ExchangeBind) -> Steps:
         """exchange.bind, of a queue. Without a key the key is empty, as with qpidd."""
         binding = self._binding(command)
-        arguments = bind_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments)
+        arguments = bind_arguments(command, ignore_qpid=self.link.options.ignore_qpid_arguments)
         known = self.topology.exchange(binding.exchange)
         if known is not None and known.type == b"headers" and arguments.field(_MATCH) is None:
             raise ProtocolViolation(541, f"a binding of headers without {_MATCH}")
@@ -134,7 +143,7 @@ class Declares:
             yield from self._queue_is_there(name, is_exclusive=command.exclusive)
             return None
         self.check_lock(name)
-        arguments = queue_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments)
+        arguments = queue_arguments(command, ignore_qpid=self.link.options.ignore_qpid_arguments)
         # RabbitMQ would not wait for an auto-delete queue to expire, nor would it for one that is exclusive.
         is_waited_for = arguments.field("x-expires") is not None
         is_temporary = command.exclusive and command.auto_delete and not is_waited_for
@@ -150,6 +159,8 @@ class Declares:
         if isinstance(reply, amqp.ChannelClose):
             yield from self._again(reply, amqp.QueueDeclare(queue=name, passive=True), name)
             return None
+        if is_no_local(command):
+            self.link.no_local.declared(name, is_exclusive=command.exclusive)
         if command.exclusive:
             self.topology.lock(name, self.owner)
         if is_temporary:
@@ -170,11 +181,18 @@ class Declares:
         """queue.delete."""
         name = queue_of(command.queue)
         self.check_lock(name)
-        yield from insist(amqp.QueueDeclare(queue=name, passive=True))
+        found = yield from insist(amqp.QueueDeclare(queue=name, passive=True))
+        assert isinstance(found, amqp.QueueDeclareOk)
+        if command.if_unused and (self.link.subscribers.has(name) or found.consumer_count):
+            raise ProtocolViolation(406, f"queue {name!r} is in use")
+        known = self.topology.queue(name)
+        if known is not None and known.alternate_exchange and not command.if_empty:
+            yield from reroute(name, self.subscriptions, ends_unused=known.ends_unused)
         yield from insist(
             amqp.QueueDelete(queue=name, if_unused=command.if_unused, if_empty=command.if_empty)
         )
         self._own_queues.pop(name, None)
+        self.link.no_local.deleted(name)
         self.topology.drop_queue(name)
         return None
 
@@ -185,12 +203,18 @@ class Declares:
         yield from insist(amqp.QueuePurge(queue=name))
         return None
 
+    @property
+    def own_queues(self) -> tuple[str, ...]:
+        """Those that end with the session."""
+        return tuple(self._own_queues)
+
     def take_own_queues(self) -> list[str]:
         """The session ends: its locks are open, and these queues are to be deleted."""
         self.topology.unlock(self.owner)
         queues = list(self._own_queues)
         self._own_queues.clear()
         for queue in queues:
+            self.link.no_local.deleted(queue)
             self.topology.drop_queue(queue)
         return queues
 

@@ -8,7 +8,7 @@ by the ranges that it names and the ids that it has, and each id it has is taken
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from attrs import define, field
@@ -16,6 +16,7 @@ from attrs import define, field
 from amqpgate.bridge.v0_10.channels import BridgedChannel
 from amqpgate.bridge.v0_10.properties import from_canonical
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.generated.v0_10 import MessageProperties
 from amqpgate.wire.method import Method, Properties
 from amqpgate.wire.v0_10.codec import encode_header
 from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet, serial_add
@@ -70,18 +71,29 @@ class HeldTransfer:
 
 
 def delivery_of(
-    method: Method, properties: Properties | None, body: bytes, queue: str, consumer: Consumer | None
+    method: Method,
+    properties: Properties | None,
+    body: bytes,
+    queue: str,
+    consumer: Consumer | None,
+    *,
+    is_for_jms: bool = False,
 ) -> HeldTransfer:
-    """What basic.deliver or basic.get-ok brings."""
+    """What basic.deliver or basic.get-ok brings. Message properties that say nothing are left out, as qpidd
+    does, but ``is_for_jms``.
+    """
     assert isinstance(method, amqp.BasicDeliver | amqp.BasicGetOk)
     assert isinstance(properties, amqp.BasicProperties)
-    structs = from_canonical(
+    delivery, message = from_canonical(
         properties,
         exchange=method.exchange,
         routing_key=method.routing_key,
         redelivered=method.redelivered,
         body_size=len(body),
+        milliseconds=is_for_jms,
     )
+    is_told = is_for_jms or message != MessageProperties(len(body))
+    structs = (delivery, message) if is_told else (delivery,)
     return HeldTransfer(method.delivery_tag, queue, consumer, structs, body)
 
 
@@ -117,6 +129,13 @@ class ById(Generic[T]):
             count = ((upper - lower) & 0xFFFF_FFFF) + 1
             taken += [self._values.pop(serial_add(lower, ahead)) for ahead in range(count)]
         return taken
+
+    def take_where(self, is_meant: Callable[[T], bool]) -> list[T]:
+        """Those that are meant, in their order; they are not here any more."""
+        numbers = [number for number, value in self._values.items() if is_meant(value)]
+        for number in numbers:
+            self._ids.discard(number, number)
+        return [self._values.pop(number) for number in numbers]
 
 
 class Settling:
@@ -186,6 +205,11 @@ class Settling:
     def begin_transactions(self) -> None:
         """From now on there is a transaction always."""
         self._is_transactional = True
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for the end of the transaction."""
+        return len(self._own)
 
     def settle_own(self) -> bool:
         """The transaction ends: tell what has waited for it. Whether there was anything."""

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 
 from amqpgate.bridge.v0_10.channels import ChannelHolders
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
+from amqpgate.bridge.v0_10.no_local import NoLocal
+from amqpgate.bridge.v0_10.subscribers import Subscribers
 from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
 
 #: RabbitMQ's own limit of a message, in bytes.
 MOST_BODY: Final = 128 * 1024 * 1024
+#: What commands that wait may count for, in all sessions of a connection; then the client is not read.
+MOST_QUEUED: Final = 1024 * 1024
+#: How Qpid's JMS client says what it is.
+_JMS: Final = "Apache Qpid JMS"
 
 
 @frozen
@@ -38,14 +44,23 @@ class BrokerLink:
     topology: KnownTopology
     writer: CanonicalWriter = field(factory=CanonicalWriter)
     numbers: ChannelHolders = field(factory=ChannelHolders)
+    subscribers: Subscribers = field(
+        init=False, default=Factory(lambda link: Subscribers(link.topology), takes_self=True)
+    )
+    no_local: NoLocal = field(factory=NoLocal, init=False)
     #: Who the client is to the broker; empty if it has not said so in words.
     login: str = field(default="", init=False)
+    #: Whether it is Qpid's JMS client, which counts time in milliseconds and needs message properties.
+    is_jms: bool = field(default=False, init=False)
     #: Bytes of messages that are not published yet.
     _kept: int = field(default=0, init=False)
+    #: What waiting commands count for.
+    _queued: int = field(default=0, init=False)
 
-    def log_in(self, user: str) -> None:
-        """The client has said who it is."""
+    def log_in(self, user: str, process: object) -> None:
+        """The client has said who it is, and which program (``qpid.client_process``)."""
         self.login = user
+        self.is_jms = isinstance(process, str) and process.startswith(_JMS)
 
     def keep(self, size: int) -> None:
         """So many more bytes of a message are kept. Violation 506 if that is too much."""
@@ -56,3 +71,16 @@ class BrokerLink:
     def let_go(self, size: int) -> None:
         """So many are not kept any more."""
         self._kept -= size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many commands wait that no more are taken."""
+        return self._queued >= MOST_QUEUED
+
+    def queue(self, weight: int) -> None:
+        """A command waits that counts for so much."""
+        self._queued += weight
+
+    def unqueue(self, weight: int) -> None:
+        """It does not wait any more."""
+        self._queued -= weight

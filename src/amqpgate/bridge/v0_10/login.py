@@ -54,6 +54,12 @@ def start_of(start: amqp.ConnectionStart) -> amqp10.ConnectionStart:
     )
 
 
+def confirms(start: amqp.ConnectionStart) -> bool:
+    """Whether the broker confirms what is published, unless it says that it does not."""
+    found = start.server_properties.field("capabilities")
+    return found is None or not isinstance(found.value, Table) or bool(found.value.get("publisher_confirms"))
+
+
 def start_ok_of(start_ok: amqp10.ConnectionStartOk) -> amqp.ConnectionStartOk:
     """connection.start-ok. Without a response it is empty: the broker asks for one."""
     said = to_table(without_link_properties(start_ok.client_properties or EMPTY_MAP))

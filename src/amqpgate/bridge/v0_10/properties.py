@@ -27,9 +27,9 @@ resume-ttl
 Exchange, routing key, redelivered, discard-unroutable and immediate are arguments of methods in 0-9-1:
 whoever has the method gives or takes them. cluster-id, now reserved, is left out.
 
-Three names of headers are the bridge's own. It takes them out of messages of either side, and goes by them
-only if they agree with the property that they are about: they often outlive it, in applications that copy all
-headers of a message to the next one.
+Four names of headers are the bridge's own, with that of ``no_local``. It takes them out of messages of either
+side. It goes by the other three only if they agree with the property that they are about: they often outlive
+it, in applications that copy all headers of a message to the next one.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ import re
 from hashlib import md5
 from typing import Final
 
+from amqpgate.bridge.v0_10.no_local import PUBLISHER_HEADER
 from amqpgate.bridge.v0_10.reply_to import EXCHANGE_HEADER, reply_text, reply_to_of
 from amqpgate.bridge.v0_10.tables import (
     fields_of,
@@ -102,6 +103,7 @@ def to_canonical(
     kind = _take_type(fields)
     fields.pop(CORRELATION_ID_HEADER, None)
     fields.pop(EXCHANGE_HEADER, None)
+    fields.pop(PUBLISHER_HEADER, None)
     reply_to = None
     if message.reply_to is not None:
         reply_to, exchange = reply_text(message.reply_to)
@@ -169,6 +171,7 @@ def from_canonical(
     table = properties.headers
     fields = {} if table is None else first_fields(table.entries)
     fields.pop(MESSAGE_ID_HEADER, None)
+    fields.pop(PUBLISHER_HEADER, None)
     exchange_field = fields.pop(EXCHANGE_HEADER, None)
     correlation_field = fields.pop(CORRELATION_ID_HEADER, None)
     text = properties.message_id

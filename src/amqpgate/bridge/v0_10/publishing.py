@@ -1,4 +1,5 @@
-"""Transfers from a client: published with confirms, and complete once they are confirmed.
+"""Transfers from a client: published with confirms, and complete once they are confirmed; or in transactions
+that no client knows of, one for each read, and complete once these are committed.
 
 basic.publish needs the size of a body before the body, and transfer tells none, so a transfer is kept until
 it is whole. A transfer says that its sender wants to be told of its acceptance with an accept-mode of 0 that
@@ -7,10 +8,11 @@ is *there*: qpid-python leaves the field out, and fails on a message.accept.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
 from amqpgate.bridge.v0_10.link import BrokerLink
@@ -21,11 +23,19 @@ from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10 import AcceptMode, RejectCode
-from amqpgate.wire.v0_10.sequences import ids_of
+from amqpgate.wire.v0_10.codec import encode_header
+from amqpgate.wire.v0_10.sequences import ids_of, sets_of
 from amqpgate.wire.v0_10.structs import Command, Struct, Unknown
 
 #: Transfers that are not confirmed; the next ones wait.
 MOST_UNCONFIRMED: Final = 65_536
+
+#: Ranges of ids in one message.accept: it fits into the smallest frame that a client may ask for.
+_MOST_ACCEPTED: Final = 500
+#: Bytes that a waiting command counts for, and each byte of it that was decoded: a map of nothing but short
+#: keys takes many times its bytes.
+_COMMAND_WEIGHT: Final = 256
+_DECODED_WEIGHT: Final = 16
 
 
 @define(eq=False)
@@ -35,16 +45,38 @@ class Incoming:
     command_id: int
     command: Command
     structs: tuple[Struct | Unknown, ...] = ()
-    chunks: list[bytes] = field(factory=list)
+    #: Most come in one piece; of others there may be as many as bytes.
+    body: bytes | bytearray = b""
     #: Bytes of the body.
     size: int = 0
+    #: What it counts among those that wait (see `weigh`); 0 if it does not.
+    weight: int = 0
     #: The sender was told that no queue gets it.
     is_rejected: bool = False
 
     def add(self, chunk: bytes) -> None:
         """A piece of the body."""
-        self.chunks.append(chunk)
+        if not self.size:
+            self.body = chunk
+        elif isinstance(self.body, bytes):
+            self.body = bytearray(self.body) + chunk
+        else:
+            self.body += chunk
         self.size += len(chunk)
+
+    def weigh(self) -> None:
+        """It has to wait: it counts for about the memory that it takes, decoded."""
+        decoded = len(self.command.encode()) + len(encode_header(self.structs))
+        self.weight = _COMMAND_WEIGHT + _DECODED_WEIGHT * decoded + self.size
+
+    def take_weight(self) -> int:
+        """It waits no more: what it has counted for."""
+        weight, self.weight = self.weight, 0
+        return weight
+
+    def forget_content(self) -> None:
+        """What it carries is not needed any more."""
+        self.structs, self.body = (), b""
 
     def reject(self) -> None:
         """The sender is told that no queue gets it."""
@@ -55,6 +87,10 @@ class Incoming:
         """Whether the sender is told that it is accepted, or not."""
         assert isinstance(self.command, amqp10.MessageTransfer)
         return self.command.accept_mode == AcceptMode.EXPLICIT
+
+
+#: Reply codes of a message that is returned though nobody refuses it: no queue, or no consumer, takes it.
+_UNROUTABLE: Final = frozenset({310, 312, 313})
 
 
 @frozen
@@ -97,7 +133,7 @@ def publish_of(transfer: Incoming, *, login: str, reject_unroutable: bool) -> Pu
             mandatory=is_mandatory,
         ),
         to_canonical(delivery, message, login=login),
-        b"".join(transfer.chunks),
+        bytes(transfer.body),
     )
 
 
@@ -118,9 +154,14 @@ class Unconfirmed:
         """The one that was published first."""
         return next(iter(self._transfers.values()), None)
 
+    @property
+    def last(self) -> int | None:
+        """The number of the one that was published last."""
+        return next(reversed(self._transfers), None)
+
     def add(self, transfer: Incoming) -> None:
         """It was published. What it carries is not needed any more."""
-        transfer.structs, transfer.chunks = (), []
+        transfer.forget_content()
         self._transfers[self._next] = transfer
         self._next += 1
 
@@ -141,7 +182,7 @@ class Unconfirmed:
 class Publisher:
     """What one session publishes: on channel "pub", with confirms, or in a transaction on channel "main"."""
 
-    __slots__ = ("_channels", "_link", "_session", "_stopped", "_unconfirmed")
+    __slots__ = ("_channels", "_commits", "_link", "_refusal", "_session", "_stopped", "_unconfirmed")
 
     def __init__(
         self, session: AttachedSession, link: BrokerLink, channels: Mapping[ChannelUse, BridgedChannel]
@@ -151,6 +192,11 @@ class Publisher:
         self._link = link
         self._channels = channels
         self._unconfirmed = Unconfirmed()
+        #: Where the broker has no confirms: what was published before each commit that is not answered, by
+        #: the number of the last.
+        self._commits: deque[int] = deque()
+        #: Why a message is returned that is refused with its nack, which follows.
+        self._refusal: ProtocolViolation | None = None
         #: Where the broker takes no publishes.
         self._stopped: set[ChannelUse] = set()
 
@@ -164,6 +210,11 @@ class Publisher:
         """What is not confirmed, and was published first."""
         return self._unconfirmed.oldest
 
+    @property
+    def only(self) -> Incoming | None:
+        """What alone is not confirmed."""
+        return self._unconfirmed.oldest if len(self._unconfirmed) == 1 else None
+
     def detached(self) -> None:
         """The client's side is gone."""
         self._session = None
@@ -171,6 +222,7 @@ class Publisher:
     def drop(self) -> None:
         """Nothing is waited for any more."""
         self._session = None
+        self._commits.clear()
         self._unconfirmed = Unconfirmed()
 
     def flow(self, use: ChannelUse, *, is_active: bool) -> None:
@@ -196,22 +248,50 @@ class Publisher:
         link.let_go(transfer.size)
         publish = publish_of(transfer, login=link.login, reject_unroutable=link.options.reject_unroutable)
         channel = self._channel(in_transaction=in_transaction)
-        channel.publish(publish.method, publish.properties, publish.body)
+        channel.publish(publish.method, link.no_local.marked(publish.properties), publish.body)
         if in_transaction:
             self._complete([transfer])
         else:
             self._unconfirmed.add(transfer)
 
-    def hear(self, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReturn) -> Incoming | None:
+    def publish_last(self, transfer: Incoming) -> None:
+        """Publish a transfer, outside of a transaction, of a client that is gone: it waits for no answer."""
+        channel = self._channel(in_transaction=False)
+        channel.open()
+        if channel.is_asked_for:
+            self.publish(transfer, in_transaction=False)
+
+    def rest(self) -> None:
+        """All of a read is published. Where the broker has no confirms, it is asked to commit that."""
+        channel = self._channels[ChannelUse.PUB]
+        last = self._unconfirmed.last
+        if self._link.numbers.has_confirms or not channel.is_open or last is None:
+            return
+        if not self._commits or self._commits[-1] != last:
+            channel.send(amqp.TxCommit())
+            self._commits.append(last)
+
+    def hear(
+        self, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReturn | amqp.TxCommitOk
+    ) -> Incoming | None:
         """What the broker says of what was published; the first one that it did not take, if any."""
         match method:
+            case amqp.TxCommitOk() if self._commits:
+                self._complete(self._unconfirmed.confirm(self._commits.popleft(), multiple=True))
             case amqp.BasicAck(delivery_tag=tag, multiple=multiple):
                 self._complete(self._unconfirmed.confirm(tag, multiple=multiple))
             case amqp.BasicNack(delivery_tag=tag, multiple=multiple):
                 return next(iter(self._unconfirmed.confirm(tag, multiple=multiple)), None)
-            case amqp.BasicReturn() if self.oldest is not None:
+            case amqp.BasicReturn(reply_code=code, reply_text=text) if code not in _UNROUTABLE:
+                self._refusal = ProtocolViolation(code, text)
+            case amqp.BasicReturn() if self._link.options.reject_unroutable and self.oldest is not None:
                 self._reject(self.oldest)
         return None
+
+    def take_refusal(self) -> ProtocolViolation:
+        """Why a message is not taken that has a nack."""
+        refusal, self._refusal = self._refusal, None
+        return refusal or ProtocolViolation(506, "the broker could not take the message")
 
     def _channel(self, *, in_transaction: bool) -> BridgedChannel:
         return self._channels[ChannelUse.MAIN if in_transaction else ChannelUse.PUB]
@@ -221,8 +301,8 @@ class Publisher:
         if self._session is None:
             return
         accepted = [one.command_id for one in transfers if one.is_explicit and not one.is_rejected]
-        if accepted:
-            self._session.send(amqp10.MessageAccept(transfers=ids_of(accepted)))
+        for ids in sets_of(accepted, _MOST_ACCEPTED):
+            self._session.send(amqp10.MessageAccept(transfers=ids))
         for one in transfers:
             self._session.finish(one.command_id)
 

@@ -111,6 +111,9 @@ class Queries:
             return amqp10.ExchangeBoundResult(
                 key_not_matched=command.binding_key is not None and bool(queue) and key != queue
             )
+        everything = self.topology.all_bindings_at(exchange)
+        if everything is not None:
+            return _matches_exactly(tuple(everything), queue, key, arguments_of(command.arguments))
         if not queue:
             return amqp10.ExchangeBoundResult()
         known = self.topology.queue(queue)
@@ -144,6 +147,19 @@ class Queries:
                 return KnownExchange(kind.encode(), durable=_NOT_DURABLE not in reply.reply_text)
             kind = told[1]
         return None
+
+
+def _matches_exactly(
+    bindings: tuple[tuple[Binding, Table], ...], queue: str, key: str, wanted: Table
+) -> amqp10.ExchangeBoundResult:
+    """The answer of who knows all bindings: key and arguments are the queue's, if it is bound at all."""
+    of_queue = tuple(one for one in bindings if one[0].queue == queue)
+    among, asked = of_queue or bindings, dict(wanted)
+    return amqp10.ExchangeBoundResult(
+        queue_not_matched=bool(queue) and not of_queue,
+        key_not_matched=bool(key) and all(binding.key != key for binding, _ in among),
+        args_not_matched=bool(asked) and all(dict(arguments) != asked for _, arguments in among),
+    )
 
 
 def _is_there(passive: Method) -> Part[bool]:

@@ -1,13 +1,13 @@
 """What a command of 0-10 is made of: questions to the broker, one after the other.
 
-A command is a generator. It yields each `Call` and is sent the broker's answer; what it returns is the
-command's result, None for most. It raises `ProtocolViolation` where the command is refused, which ends the
-session. So a command reads from top to bottom, though it does no I/O.
+A command is a generator. It yields each `Call` and is sent the broker's answer, or it yields a `Wait`; what
+it returns is the command's result, None for most. It raises `ProtocolViolation` where the command is refused,
+which ends the session. So a command reads from top to bottom, though it does no I/O.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeAlias, TypeVar
 
 from attrs import frozen
@@ -25,11 +25,21 @@ class Call:
     """A question on one of the session's channels.
 
     The answer is one of the method's ``REPLIES``, or channel.close on channel "ask", which is open again
-    when it is needed next. On other channels channel.close ends the session.
+    when it is needed next. On other channels channel.close ends the session. A method without replies answers
+    itself: it is said, and nobody waits.
     """
 
     use: ChannelUse
     method: Method
+
+
+@frozen
+class Wait:
+    """Nothing is asked: something in another session of the connection is to happen first. ``is_over`` is
+    looked at after whatever the connection hears.
+    """
+
+    is_over: Callable[[], bool]
 
 
 @frozen
@@ -44,7 +54,7 @@ class Answer:
 T = TypeVar("T")
 
 #: A part of a command, which comes to a ``T``.
-Part: TypeAlias = Generator[Call, Answer, T]
+Part: TypeAlias = Generator[Call | Wait, Answer, T]
 #: A command, which comes to its result.
 Steps: TypeAlias = Part[Struct | None]
 

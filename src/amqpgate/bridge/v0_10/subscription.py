@@ -34,7 +34,18 @@ _PREFETCH_UNLIMITED: Final = 1000
 class Subscription:
     """See the module. ``command`` is what it was made by, ``queue`` and ``arguments`` are as in 0-9-1."""
 
-    __slots__ = ("arguments", "command", "consumer", "credit", "held", "is_gone", "queue", "shed")
+    __slots__ = (
+        "arguments",
+        "command",
+        "consumer",
+        "credit",
+        "held",
+        "is_ahead",
+        "is_gone",
+        "is_heir",
+        "queue",
+        "shed",
+    )
 
     def __init__(self, command: amqp10.MessageSubscribe, queue: str, arguments: Table) -> None:
         self.command = command
@@ -45,6 +56,10 @@ class Subscription:
         self.consumer: Consumer | None = None
         #: The queue was deleted.
         self.is_gone = False
+        #: It is to have a consumer without credit, too: see ``parting``.
+        self.is_heir = False
+        #: It had a consumer before it had credit: what comes back to the queue since then may be older.
+        self.is_ahead = False
         self.held: deque[HeldTransfer] = deque()
         #: Without their bodies.
         self.shed: deque[HeldTransfer] = deque()
@@ -55,6 +70,11 @@ class Subscription:
         return self.command.destination or b""
 
     @property
+    def is_exclusive(self) -> bool:
+        """Whether nobody else may subscribe to the queue."""
+        return self.command.exclusive
+
+    @property
     def is_explicit(self) -> bool:
         """Whether the client accepts what it gets; so it is if nothing is said."""
         return self.command.accept_mode != AcceptMode.NONE
@@ -62,13 +82,15 @@ class Subscription:
     @property
     def needs_consumer(self) -> bool:
         """Whether there is credit, and nothing will come: there is no consumer, or it has all that it gets
-        until the client settles some of it.
+        until the client settles some of it. An heir has no credit.
 
         A second exclusive consumer is impossible; the first one gets enough.
         """
-        if self.is_gone or self.held or self.shed or not self.credit.is_there:
+        if self.is_gone or self.held or self.shed:
             return False
         consumer = self.consumer
+        if not self.credit.is_there:
+            return self.is_heir and consumer is None
         return consumer is None or (consumer.is_full and not self.command.exclusive)
 
     def prefetch(self) -> int:
@@ -78,6 +100,8 @@ class Subscription:
         if self.command.exclusive:
             # Nobody else wants them.
             return MOST_PREFETCH_UNLIMITED
+        if self.is_heir:
+            return 1
         messages = self.credit.messages
         last = 0 if self.consumer is None else self.consumer.prefetch
         if messages == INFINITE and self.credit.bytes == INFINITE:
@@ -87,6 +111,7 @@ class Subscription:
     def consume(self, consumer: Consumer) -> amqp.BasicConsume:
         """The method that makes this its consumer, once basic.qos has told of the prefetch."""
         self.consumer = consumer
+        self.is_ahead = self.is_heir
         return amqp.BasicConsume(
             queue=self.queue,
             consumer_tag=consumer.tag,
@@ -99,6 +124,22 @@ class Subscription:
         if consumer is self.consumer:
             self.consumer = None
             self.is_gone = True
+
+    def inherit(self) -> None:
+        """Its queue would end with another one's consumer."""
+        self.is_heir = True
+
+    def stop_inheriting(self) -> None:
+        """It has a consumer, or will have none."""
+        self.is_heir = False
+
+    def catch_up(self) -> None:
+        """It has credit, and is as any other."""
+        self.is_ahead = False
+
+    def rest(self) -> None:
+        """Its consumer was ended, until there is credit again."""
+        self.consumer = None
 
     def may_send(self, delivery: HeldTransfer) -> bool:
         """Whether there is credit for it."""

@@ -11,9 +11,10 @@ flush              what is held, then basic.get while there is credit; on get-em
                    deliveries may be on their way; then the credit is 0
 stop               the credit is 0; what the broker has sent is held
                    a queue that was deleted is 408 as soon as there is credit, as with qpidd
-cancel             basic.cancel; what was held goes back
+cancel             basic.cancel; what comes before its answer is sent within the credit; what was held goes
+                   back. The last one of a queue that is auto-delete, and had no consumer, deletes it
 accept             basic.ack
-release, reject    basic.reject
+release, reject    basic.reject; a subscription without credit has no consumer then, who would get it again
 acquire            nothing: all that is sent is acquired
 =================  ==========================================================================================
 
@@ -39,10 +40,12 @@ from typing import Final
 
 from amqpgate.bridge.v0_10.arguments import consume_arguments
 from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
+from amqpgate.bridge.v0_10.consumers import SessionConsumers
 from amqpgate.bridge.v0_10.credit import Spent
 from amqpgate.bridge.v0_10.deliveries import ById, Consumer, HeldTransfer, Settling, delivery_of
 from amqpgate.bridge.v0_10.frames import FromBroker
-from amqpgate.bridge.v0_10.steps import Answer, Call, Part, Steps, insist, queue_of
+from amqpgate.bridge.v0_10.link import BrokerLink
+from amqpgate.bridge.v0_10.steps import Answer, Call, Part, Steps, ask, insist, queue_of
 from amqpgate.bridge.v0_10.subscription import Subscription
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.v0_10.session import AttachedSession
@@ -60,14 +63,13 @@ MOST_SUBSCRIPTIONS: Final = 1024
 
 
 class Subscriptions:
-    """See the module. ``ignore_qpid`` is whether arguments that only Qpid has are dropped."""
+    """See the module."""
 
     __slots__ = (
         "_by_name",
-        "_by_tag",
+        "_consumers",
         "_held",
-        "_ignore_qpid",
-        "_next",
+        "_link",
         "_restless",
         "_session",
         "_uncompleted",
@@ -75,27 +77,41 @@ class Subscriptions:
         "settling",
     )
 
-    def __init__(self, session: AttachedSession, main: BridgedChannel, *, ignore_qpid: bool = False) -> None:
+    def __init__(self, session: AttachedSession, main: BridgedChannel, link: BrokerLink) -> None:
         #: None once it is detached.
         self._session: AttachedSession | None = session
-        self._ignore_qpid = ignore_qpid
+        self._link = link
         self.settling = Settling(main)
         self._by_name: dict[bytes, Subscription] = {}
-        self._by_tag: dict[str, tuple[Subscription, Consumer]] = {}
+        self._consumers = SessionConsumers()
         #: Those that may need a consumer.
         self._restless: dict[Subscription, None] = {}
         self._unsettled: ById[HeldTransfer] = ById(MOST_UNSETTLED)
         self._uncompleted: ById[tuple[Subscription, Spent]] = ById(MOST_UNCOMPLETED)
         #: Bytes of bodies and headers that are held.
         self._held = 0
-        #: How many consumers there were: their tags are numbers, for a destination may be any bytes.
-        self._next = 0
 
     # What is told.
 
     def detached(self) -> None:
         """The client's side is gone. What it has goes back with the channel."""
         self._session = None
+        for subscription in self._by_name.values():
+            self._link.subscribers.retire(subscription)
+
+    def end(self) -> list[str]:
+        """No subscription is left. The queues that may have had nobody else, and no consumer, and are
+        auto-delete.
+        """
+        subscribers = self._link.subscribers
+        unused = [one.queue for one in self._by_name.values() if subscribers.leave(one)]
+        self._by_name.clear()
+        return unused
+
+    @property
+    def consuming(self) -> list[Subscription]:
+        """Those that have a consumer."""
+        return [one for one in self._by_name.values() if one.consumer is not None and not one.is_gone]
 
     def completed(self, ids: SequenceSet) -> None:
         """The client has completed transfers: what they cost comes back to windows."""
@@ -115,18 +131,17 @@ class Subscriptions:
         """
         match told.method:
             case amqp.BasicDeliver(consumer_tag=tag):
-                subscription, consumer = self._by_tag.get(tag, (None, None))
-                queue = "" if subscription is None else subscription.queue
-                delivery = delivery_of(told.method, told.properties, told.body, queue, consumer)
-                self.settling.delivered(delivery)
+                subscription, consumer = self._consumers.at(tag)
                 if subscription is None:
+                    delivery = delivery_of(told.method, told.properties, told.body, "", consumer)
+                    self.settling.delivered(delivery)
                     self.settling.give_back([delivery])
                 else:
-                    self._receive(subscription, delivery)
-            case amqp.BasicCancel(consumer_tag=tag) if tag in self._by_tag:
-                subscription, consumer = self._by_tag.pop(tag)
-                subscription.lose(consumer)
-                self._watch(subscription)
+                    self._receive(subscription, told, consumer)
+            case amqp.BasicCancel(consumer_tag=tag):
+                subscription = self._consumers.lose(tag)
+                if subscription is not None:
+                    self._watch(subscription)
 
     def work(self) -> Steps | None:
         """What is to be asked of the broker without a command, None if nothing is: a consumer for the next
@@ -134,13 +149,15 @@ class Subscriptions:
         """
         while self._restless:
             subscription, _ = self._restless.popitem()
-            if (
+            is_served = (
                 self._session is not None
                 and subscription.needs_consumer
                 and not self._is_full
                 and self._by_name.get(subscription.name) is subscription
-            ):
-                return self._consume(subscription)
+            )
+            if is_served:
+                return self._consumers.begin(subscription)
+            subscription.stop_inheriting()
         return None
 
     # Commands.
@@ -171,7 +188,7 @@ class Subscriptions:
             case amqp10.MessageAccept(transfers=ids):
                 self._settle(ids, amqp10.MessageAccept)
             case amqp10.MessageRelease(transfers=ids):
-                self._settle(ids, amqp10.MessageRelease)
+                return self._release(ids)
             case amqp10.MessageReject(transfers=ids):
                 self._settle(ids, amqp10.MessageReject)
             case _:
@@ -183,7 +200,33 @@ class Subscriptions:
         for subscription in self._by_name.values():
             self.settling.give_back(subscription.shed)
             subscription.shed.clear()
-        return self.settling.settle_own()
+        was_full = self._is_full
+        had_own = self.settling.settle_own()
+        if was_full:
+            self._send_to(self._by_name.values())
+        return had_own
+
+    def end_consumers(self, queue: str) -> Part[None]:
+        """Nothing more of the queue is to come; what was on its way is held."""
+        for subscription in self.consuming:
+            if subscription.queue == queue and subscription.consumer is not None:
+                subscription.credit.clear()
+                yield from self._consumers.end(subscription.consumer, awaits=True)
+                subscription.rest()
+
+    def give_up(self, queue: str) -> int:
+        """The queue ends: what the session has of it is rejected, and nothing more of it is sent. How many
+        messages that was; in a transaction none, for it would count too late.
+        """
+        if not self.settling.is_immediate:
+            return 0
+        deliveries = self._unsettled.take_where(lambda delivery: delivery.queue == queue)
+        for subscription in self._by_name.values():
+            if subscription.queue == queue:
+                subscription.credit.clear()
+                deliveries += self._take_held(subscription)
+        self.settling.reject(deliveries, requeue=False)
+        return len(deliveries)
 
     def _at(self, name: bytes | None) -> Subscription:
         subscription = self._by_name.get(name or b"")
@@ -202,37 +245,30 @@ class Subscriptions:
             raise ProtocolViolation(506, f"more than {MOST_SUBSCRIPTIONS} subscriptions of a session")
         if command.acquire_mode == AcquireMode.NOT_ACQUIRED:
             raise ProtocolViolation(540, "browsing")
-        arguments = consume_arguments(command, ignore_qpid=self._ignore_qpid)
+        arguments = consume_arguments(command, ignore_qpid=self._link.options.ignore_qpid_arguments)
         yield from insist(amqp.QueueDeclare(queue=queue, passive=True))
         subscription = Subscription(command, queue, arguments)
+        self._link.subscribers.join(subscription, self._watch)
         self._by_name[name] = subscription
         if command.exclusive:
-            yield from self._consume(subscription)
+            yield from self._consumers.begin(subscription)
         return None
-
-    def _consume(self, subscription: Subscription) -> Steps:
-        """A consumer, in place of the one that there is."""
-        last = subscription.consumer
-        self._next += 1
-        consumer = Consumer(str(self._next), subscription.prefetch())
-        yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
-        self._by_tag[consumer.tag] = subscription, consumer
-        # The last one ends only now: a queue without consumers may be deleted.
-        yield Call(ChannelUse.MAIN, subscription.consume(consumer))
-        if last is not None:
-            yield from self._end(last)
-        return None
-
-    def _end(self, consumer: Consumer) -> Part[None]:
-        yield Call(ChannelUse.MAIN, amqp.BasicCancel(consumer.tag))
-        self._by_tag.pop(consumer.tag, None)
 
     def _cancel(self, subscription: Subscription) -> Steps:
+        consumer = subscription.consumer
+        if consumer is not None:
+            heir = self._link.subscribers.heir(subscription, ())
+            if heir is not None and self._by_name.get(heir.name) is heir:
+                yield from self._consumers.begin(heir)
+            elif heir is not None:
+                yield from self._link.subscribers.hand_over(heir)
+            yield from self._consumers.end(consumer, awaits=subscription.credit.is_there)
         subscription.credit.clear()
-        if subscription.consumer is not None:
-            yield from self._end(subscription.consumer)
         del self._by_name[subscription.name]
+        is_unused = self._link.subscribers.leave(subscription)
         self.settling.give_back(self._take_held(subscription))
+        if is_unused:
+            yield from ask(amqp.QueueDelete(queue=subscription.queue, if_unused=True))
         return None
 
     def _flush(self, subscription: Subscription) -> Steps:
@@ -242,11 +278,7 @@ class Subscriptions:
                 break
             answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
             if isinstance(answer.method, amqp.BasicGetOk):
-                delivery = delivery_of(
-                    answer.method, answer.properties, answer.body, subscription.queue, None
-                )
-                self.settling.delivered(delivery)
-                self._receive(subscription, delivery)
+                self._receive(subscription, answer, None)
             else:
                 consumer = subscription.consumer
                 if consumer is not None:
@@ -266,28 +298,49 @@ class Subscriptions:
         deliveries = self._unsettled.take(ids)
         if command is amqp10.MessageAccept:
             self.settling.accept(deliveries)
-        elif command is amqp10.MessageReject:
-            self.settling.reject(deliveries, requeue=False)
         else:
-            queues = {delivery.queue for delivery in deliveries}
-            for subscription in self._by_name.values():
-                if subscription.queue in queues:
-                    deliveries += self._take_held(subscription)
-            self.settling.reject(deliveries, requeue=True)
+            self.settling.reject(deliveries, requeue=False)
         if was_full:
             self._send_to(self._by_name.values())
+
+    def _release(self, ids: SequenceSet | None) -> Steps:
+        was_full = self._unsettled.is_full
+        deliveries = self._unsettled.take(ids)
+        queues = {delivery.queue for delivery in deliveries}
+        # Many may release what is nobody's.
+        for subscription in list(self._by_name.values()) if queues else ():
+            if subscription.queue in queues:
+                if subscription.consumer is not None and self._link.subscribers.may_rest(subscription):
+                    yield from self._consumers.end(subscription.consumer)
+                    subscription.rest()
+                deliveries += self._take_held(subscription)
+        self.settling.reject(deliveries, requeue=True)
+        if was_full:
+            self._send_to(self._by_name.values())
+        return None
 
     # To the client.
 
     @property
     def _is_full(self) -> bool:
-        return self._unsettled.is_full or self._uncompleted.is_full
+        return self._unsettled.is_full or self._uncompleted.is_full or self.settling.waiting >= MOST_UNSETTLED
 
     def _may_send(self, subscription: Subscription, delivery: HeldTransfer) -> bool:
         return self._session is not None and not self._is_full and subscription.may_send(delivery)
 
-    def _receive(self, subscription: Subscription, delivery: HeldTransfer) -> None:
-        """Send it, hold it or shed it."""
+    def _receive(
+        self, subscription: Subscription, told: FromBroker | Answer, consumer: Consumer | None
+    ) -> None:
+        """A message: send it, hold it or shed it."""
+        link, queue = self._link, subscription.queue
+        delivery = delivery_of(
+            told.method, told.properties, told.body, queue, consumer, is_for_jms=link.is_jms
+        )
+        self.settling.delivered(delivery)
+        if link.no_local.excludes(queue, told.properties, is_exclusive=subscription.is_exclusive):
+            self.settling.accept_sent(delivery)
+            self._watch(subscription)
+            return
         is_first = not subscription.held and not subscription.shed
         if is_first and self._may_send(subscription, delivery):
             self._send(subscription, delivery)
@@ -302,6 +355,10 @@ class Subscriptions:
     def _send_to(self, subscriptions: Iterable[Subscription]) -> None:
         """What waits and has credit."""
         for subscription in subscriptions:
+            if subscription.is_ahead and subscription.credit.is_there:
+                subscription.catch_up()
+                if self.settling.is_immediate:
+                    self.settling.give_back(self._take_held(subscription))
             held, shed = subscription.held, subscription.shed
             while held and self._may_send(subscription, held[0]):
                 delivery = held.popleft()
@@ -314,7 +371,9 @@ class Subscriptions:
 
     def _watch(self, subscription: Subscription) -> None:
         if subscription.is_gone and subscription.credit.is_there:
-            raise ProtocolViolation(408, f"queue {subscription.queue!r} has been deleted")
+            raise ProtocolViolation(
+                408, f"queue {subscription.queue!r} can be consumed no more: it is deleted, moved, or denied"
+            )
         if subscription.needs_consumer:
             self._restless[subscription] = None
 

@@ -7,7 +7,7 @@ no answer at all.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, ItemsView, Mapping
+from collections.abc import Hashable, ItemsView, Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
 from attrs import frozen
@@ -68,6 +68,11 @@ class KnownQueue:
     auto_delete: bool
     alternate_exchange: bytes | None
     arguments: Map | None
+
+    @property
+    def ends_unused(self) -> bool:
+        """Whether it is deleted with its last subscription, whoever has that."""
+        return self.auto_delete and not self.exclusive
 
 
 @frozen
@@ -158,6 +163,10 @@ class KnownTopology:
             for binding, arguments in self._bindings.items()
             if binding.queue == queue and binding.exchange == exchange
         }
+
+    def all_bindings_at(self, exchange: str) -> Iterable[tuple[Binding, Table]] | None:
+        """The bindings of queues to an exchange, with their arguments; None: there may be others'."""
+        return None
 
     def is_undone(self, binding: Binding) -> bool:
         """Whether the last that was heard of it is that it is gone."""

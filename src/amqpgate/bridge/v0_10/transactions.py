@@ -3,12 +3,14 @@
 In 0-10 transfers and message.accept belong to a transaction, message.release and message.reject do not:
 clients release what they had, whether they had accepted it or not, and then roll back. RabbitMQ forgets with
 a rollback what was rejected, too, and the messages would stay with the session for ever. So all three wait
-for the end of the transaction:
+for the end of the transaction, unless nothing else has been done in it:
 
-=========  ==============================================================
-commit     accepts, releases, rejects; tx.commit
-rollback   tx.rollback; releases and rejects, and tx.commit for them alone
-=========  ==============================================================
+==================  ==============================================================
+commit              accepts, releases, rejects; tx.commit
+rollback            tx.rollback; releases and rejects, and tx.commit for them alone
+release or reject,  at once, and tx.commit for it alone
+and nothing before
+==================  ==============================================================
 """
 
 from __future__ import annotations
@@ -35,16 +37,36 @@ _SETTLING: Final[tuple[type[Settling], ...]] = (
 class Transactions:
     """The transactions of one session; once they are selected there always is one."""
 
-    __slots__ = ("_subscriptions", "_waiting", "is_selected")
+    __slots__ = ("_has_published", "_subscriptions", "_waiting", "is_selected")
 
     def __init__(self, subscriptions: Subscriptions) -> None:
         self.is_selected = False
         self._subscriptions = subscriptions
+        #: In the transaction that there is.
+        self._has_published = False
         #: Ids of transfers that wait for the end of the transaction.
         self._waiting: dict[type[Settling], RangeSet] = {}
 
-    def put_off(self, command: Settling) -> None:
-        """What is said of messages waits. Violation 506 if it is of too many ranges of ids."""
+    def published(self) -> None:
+        """A message belongs to the transaction."""
+        self._has_published = True
+
+    def settle(self, command: Settling) -> Steps | None:
+        """Something is said of messages: what is to be done at once; None if it waits. Violation 506 if too
+        many ranges of ids wait.
+        """
+        if self._has_published or self._waiting or isinstance(command, amqp10.MessageAccept):
+            self._put_off(command)
+            return None
+        return self._settle_alone(command)
+
+    def _settle_alone(self, command: Settling) -> Steps:
+        yield from self._subscriptions.steps(command) or ()
+        self._subscriptions.end_transaction()
+        yield Call(ChannelUse.MAIN, amqp.TxCommit())
+        return None
+
+    def _put_off(self, command: Settling) -> None:
         waiting = self._waiting.setdefault(type(command), RangeSet())
         for lower, upper in (command.transfers or SequenceSet()).ranges:
             waiting.add(lower, upper)
@@ -61,6 +83,7 @@ class Transactions:
             return None
         if not self.is_selected:
             raise ProtocolViolation(409, f"{command.NAME} in a session that is not transactional")
+        self._has_published = False
         if isinstance(command, amqp10.TxRollback):
             self._waiting.pop(amqp10.MessageAccept, None)
             yield Call(ChannelUse.MAIN, amqp.TxRollback())

@@ -317,6 +317,9 @@ class ClientArrival:
             if client.is_silent:
                 # The broker hangs up in these states to refuse a login, and that is what the client sees.
                 raise NotEstablishedError("refused", why) from fault
+            if client.is_logging_in:
+                await self._say_close(ProtocolViolation(403, "Authentication failed"))
+                raise NotEstablishedError("refused", why) from fault
             await self._say_close(ProtocolViolation(320, why))
             raise NotEstablishedError("upstream_unavailable", why) from fault
         finally:

@@ -62,7 +62,12 @@ class ClientHandshake:
 
     @property
     def is_silent(self) -> bool:
-        """Whether a refusal is told by hanging up now."""
+        """Whether a refusal is told by hanging up now, as RabbitMQ does. Brokers of AMQP 0-10 say close."""
+        return self.is_logging_in and self.hop.translated is None
+
+    @property
+    def is_logging_in(self) -> bool:
+        """Whether a broker that hangs up now refuses the login."""
         return self.state in SILENT_STATES
 
     @contextlib.contextmanager

@@ -185,7 +185,8 @@ class Passthrough:
             heartbeat=asked.heartbeat if own.heartbeat is None else own.heartbeat,
         )
         client = await self.client.tune(offer)
-        upstream = tune_for(asked, theirs, client, self.hop.interpreter)
+        assert self.line is not None, "it has proposed a tune"
+        upstream = tune_for(asked, theirs, client, self.line.hop.interpreter)
         tune_ok = amqp.ConnectionTuneOk(upstream.channel_max, upstream.frame_max, upstream.heartbeat)
         await self._to_broker(tune_ok)
         return client, upstream

@@ -47,6 +47,10 @@ class SessionFacts:
     #: Whether commands are numbered by both peers, so that none can be left out: a denial ends its session.
     is_relayed: bool = False
 
+    def version(self, side: Side) -> str:
+        """The version of AMQP that a peer speaks, such as "0-9-1"."""
+        return self.interpreters[side].version.removeprefix("AMQP ")
+
 
 @attrs.define(eq=False, weakref_slot=False)
 class Session:

@@ -25,9 +25,10 @@ from amqpgate.bridge import ConnectionRedirect, Interpreter
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.gateway.upstream import capabilities
 from amqpgate.gateway.upstream.client import Client, refusal_of_login
 from amqpgate.gateway.upstream.dialer import NEWEST, DialedBroker, Dialer, UpstreamUnavailableError
-from amqpgate.gateway.upstream.own_login import heartbeat_for, own_credentials, secure_ok
+from amqpgate.gateway.upstream.own_login import own_credentials, secure_ok
 from amqpgate.protocol.frames import FRAME_OVERHEAD
 from amqpgate.protocol.handshake import Tune, negotiate, too_small
 from amqpgate.protocol.login import Exchange, exchange
@@ -35,7 +36,6 @@ from amqpgate.protocol.sasl import in_terms_of, offered_by
 from amqpgate.protocol.scram import SaslError
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-from amqpgate.wire.tables import Table
 
 M = TypeVar("M", bound=Method)
 
@@ -56,14 +56,6 @@ MOST_HOSTS: Final = 8
 #: A broker that says so has not judged the client; another one may take it: CONNECTION_FORCED (it shuts
 #: down) and INTERNAL_ERROR (RabbitMQ's word for a virtual host that is down on this node).
 NOT_A_VERDICT: Final = frozenset({320, 541})
-
-#: What a client understands can be told in the versions that have this method.
-_CAPABILITIES: Final[dict[str, type[Method]]] = {
-    "basic.nack": amqp.BasicNack,
-    "connection.blocked": amqp.ConnectionBlocked,
-    "exchange_exchange_bindings": amqp.ExchangeBind,
-    "publisher_confirms": amqp.ConfirmSelect,
-}
 
 
 class UpstreamFaultError(AmqpgateError):
@@ -102,24 +94,11 @@ def start_ok_for(
         mechanism, response = own.mechanism, own.first()
     else:
         mechanism, response = in_terms_of(offered_by(start.mechanisms), said.mechanism, said.response)
-    properties = _understood(hop.interpreter, said.client_properties)
+    properties = capabilities.of_client(hop.interpreter, said.client_properties)
     plain = attrs.evolve(said, client_properties=properties, mechanism=mechanism, response=response)
     entry = {"client_address": caller.address, "session": caller.session_id, "version": version}
     frame = hop.frame_of(attrs.evolve(plain, client_properties=properties.with_("amqpgate", entry)))
     return frame if len(frame) <= BROKER_FRAME_BEFORE_TUNE else hop.frame_of(plain)
-
-
-def _understood(broker: Interpreter, properties: Table) -> Table:
-    """What the client says of itself, without what this broker would say in words that its version lacks."""
-    found = properties.field("capabilities")
-    if broker.is_native or found is None or not isinstance(found.value, Table):
-        return properties
-    kept = [
-        (name, value)
-        for name, value in found.value
-        if (needed := _CAPABILITIES.get(name)) is None or broker.speaks(needed)
-    ]
-    return properties.with_("capabilities", Table(tuple(kept)).to_python())
 
 
 def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune, broker: Interpreter) -> Tune:
@@ -130,16 +109,17 @@ def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune, broke
         payload = client.frame_max - FRAME_OVERHEAD
         pieces = math.ceil((BROKER_FRAME_MIN - FRAME_OVERHEAD) / payload)
         frame_max = min(frame_max, pieces * payload + FRAME_OVERHEAD)
+    wanted = settings.heartbeat
     return Tune(
         frame_max=frame_max,
         channel_max=negotiate(asked.channel_max, settings.channel_max or 0, client.channel_max),
-        heartbeat=heartbeat_for(asked, settings, broker),
+        heartbeat=asked.heartbeat if wanted is None else broker.heartbeat(wanted, asked.heartbeat),
     )
 
 
 def open_for(broker: MethodStream, client: MethodStream, request: amqp.ConnectionOpen) -> amqp.ConnectionOpen:
     """The open that a broker hears: what only those have that may redirect is for those who both have it."""
-    if is_newest(client) == broker.interpreter.speaks(ConnectionRedirect):
+    if is_newest(client) == broker.interpreter.redirects:
         return amqp.ConnectionOpen(request.virtual_host)
     return request
 

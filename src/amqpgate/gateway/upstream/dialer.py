@@ -27,6 +27,7 @@ from amqpgate.config import Address, Upstream
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, prepare
 from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.gateway.upstream import capabilities
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
 from amqpgate.policy import Choice
 from amqpgate.protocol.header import name_of
@@ -237,7 +238,8 @@ def _meet(
     if not is_set:
         endpoint.answered(spoken.name, start)
     major, minor = NATIVE.start
-    return spoken, attrs.evolve(start, version_major=major, version_minor=minor)
+    properties = capabilities.of_broker(for_broker(spoken, start), start.server_properties)
+    return spoken, attrs.evolve(start, version_major=major, version_minor=minor, server_properties=properties)
 
 
 async def _greeting(

@@ -18,7 +18,6 @@ from typing import TypeVar
 
 import trio
 
-from amqpgate.bridge import Interpreter
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.transport.method_stream import MethodStream
@@ -90,22 +89,16 @@ async def open_vhost(hop: MethodStream, asked: amqp.ConnectionTune, vhost: str, 
     why_not = too_small(asked.frame_max)
     if why_not is not None:
         raise NotLetInError(why_not)
+    wanted = settings.heartbeat
     tune = Tune(
         frame_max=negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX),
         channel_max=negotiate(asked.channel_max, settings.channel_max or MAX_CHANNELS),
-        heartbeat=heartbeat_for(asked, settings, hop.interpreter),
+        heartbeat=asked.heartbeat if wanted is None else hop.interpreter.heartbeat(wanted, asked.heartbeat),
     )
     tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
     await hop.send(method_frame(0, tune_ok) + method_frame(0, amqp.ConnectionOpen(vhost)))
     _expect(await hop.next_method(), amqp.ConnectionOpenOk)
     return tune
-
-
-def heartbeat_for(asked: amqp.ConnectionTune, settings: Upstream, broker: Interpreter) -> int:
-    """The heartbeat that is agreed to with a broker, in seconds."""
-    if settings.heartbeat is None:
-        return asked.heartbeat
-    return settings.heartbeat if broker.takes_any_heartbeat else min(settings.heartbeat, asked.heartbeat)
 
 
 def _expect(method: Method, expected: type[M]) -> M:

@@ -47,7 +47,7 @@ from amqpgate.protocol.v0_10.frames import (
     SegmentFrameDecoder,
 )
 from amqpgate.protocol.v0_10.names import SessionNames
-from amqpgate.protocol.v0_10.segments import CONNECTION_CLASS, Assembler, ControlIn
+from amqpgate.protocol.v0_10.segments import CONNECTION_CLASS, Assembler, AssemblyEvent, ControlIn
 from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.protocol.v0_10.writer import FrameWriter
 from amqpgate.wire.generated import v0_10 as amqp
@@ -164,7 +164,7 @@ class SessionConnection:
         if frame is None:
             return False
         if frame.segment_type == CONTROL and frame.track == CONTROL_TRACK and frame.channel == 0:
-            event = self._assembler.feed(frame)
+            event = self._assemble_early(frame)
             if not isinstance(event, ControlIn):
                 return True
             if event.control.CLASS_CODE == CONNECTION_CLASS:
@@ -173,6 +173,15 @@ class SessionConnection:
         if self.state not in CLOSING_STATES:
             raise ProtocolViolation(501, f"unexpected frame in connection state {self.state.value}")
         return True
+
+    def _assemble_early(self, frame: SegmentFrame) -> AssemblyEvent | None:
+        """What a frame completes while no session could end by what is wrong in it."""
+        try:
+            return self._assembler.feed(frame)
+        except ProtocolViolation as violation:
+            if violation.code != 503:
+                raise
+            raise ProtocolViolation(501, violation.text) from None
 
     def _receive_header(self) -> bool:
         header = self._decoder.take(HEADER_SIZE)
@@ -251,7 +260,13 @@ class SessionConnection:
         self._enter(following)
 
     def close(self, code: int, text: str) -> None:
-        """Close the connection; ``code`` is one of 0-9-1's or a violation's (see `codes`)."""
+        """Close the connection; ``code`` is one of 0-9-1's or a violation's (see `codes`).
+
+        Its sessions hear before it what of theirs is complete: else a client would send that again.
+        """
+        if self.state is _OPEN:
+            for session in self.sessions.values():
+                session.tell()
         self.send(close_of(code, text))
 
     def log_in(self, user: bytes) -> None:

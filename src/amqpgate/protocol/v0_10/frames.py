@@ -203,13 +203,20 @@ def body_frames(
     size = len(body)
     for start in range(0, size or int(is_last), step):
         end = min(start + step, size)
-        flags = LAST_SEGMENT
-        if is_first and not start:
-            flags |= FIRST_FRAME
-        if is_last and end == size:
-            flags |= LAST_FRAME
-        head = _HEAD.pack(flags, BODY, FRAME_HEADER_SIZE + end - start, COMMAND_TRACK, channel)
+        head = body_head(
+            channel, end - start, is_first=is_first and not start, is_last=is_last and end == size
+        )
         yield head + body[start:end]
+
+
+def body_head(channel: int, size: int, *, is_first: bool, is_last: bool) -> bytes:
+    """What stands before ``size`` bytes of a body, in a frame."""
+    flags = LAST_SEGMENT
+    if is_first:
+        flags |= FIRST_FRAME
+    if is_last:
+        flags |= LAST_FRAME
+    return _HEAD.pack(flags, BODY, FRAME_HEADER_SIZE + size, COMMAND_TRACK, channel)
 
 
 def encode_segments(

@@ -98,6 +98,11 @@ class CommandReceiver:
             return SequenceSet()
         return SequenceSet(((self.upcoming, self.upcoming),))
 
+    @property
+    def is_untold(self) -> bool:
+        """Whether commands are complete, and the sender has not heard of it."""
+        return self._untold > 0
+
     def start(self, command_id: int) -> None:
         """session.command-point: the id of the command that comes next.
 

@@ -2,7 +2,8 @@
 
 Chapter "Transport", "Assemblies, Segments, and Frames". A control is an assembly of one segment; a command
 has up to three: command, header, body. An assembly is contiguous on its channel and track; frames of other
-channels and tracks may come in between.
+channels, and controls on the other track, may come in between. A command may not, whatever its track: a
+header that follows would be that of two.
 
 ::
 
@@ -103,9 +104,10 @@ AssemblyEvent: TypeAlias = ControlIn | CommandIn | HeaderIn | BodyIn
 class _Assembly:
     """What has come of one assembly."""
 
-    __slots__ = ("data", "flags", "is_stale", "is_within", "kind")
+    __slots__ = ("data", "flags", "is_stale", "is_within", "kind", "track")
 
-    def __init__(self) -> None:
+    def __init__(self, track: int) -> None:
+        self.track = track
         #: The segment that came last, or is coming.
         self.kind = COMMAND
         #: Whether it is the first of the assembly, the last, both or neither.
@@ -139,22 +141,28 @@ class Assembler:
     __slots__ = ("_assemblies", "_partial")
 
     def __init__(self) -> None:
-        self._assemblies: dict[tuple[int, int], _Assembly] = {}
+        #: By channel, and whether it is a control: of either there is one at a time.
+        self._assemblies: dict[tuple[int, bool], _Assembly] = {}
         #: How many segments are in parts.
         self._partial = 0
 
     def feed(self, frame: SegmentFrame) -> AssemblyEvent | None:
         """What the frame completes, or a piece of a body; None if its segment goes on."""
         flags, kind, track, channel, payload = frame
-        assembly = self._assemblies.get((channel, track))
-        if assembly is not None and assembly.is_stale and flags & _BEGINNING == _BEGINNING:
-            self._drop(channel, track)
-            assembly = None
-        if not _is_next(assembly, flags, kind):
+        key = channel, kind == CONTROL
+        assembly = None
+        is_on_track = True
+        if self._assemblies:
+            assembly = self._assemblies.get(key)
+            if assembly is not None and assembly.is_stale and flags & _BEGINNING == _BEGINNING:
+                self._drop(key)
+                assembly = None
+            is_on_track = (assembly is None or assembly.track == track) and not self._is_amid(key, track)
+        if not (is_on_track and _is_next(assembly, flags, kind)):
             raise ProtocolViolation(501, f"{_NAMES[kind]} frame out of place", channel=channel)
         if flags & _ENDING != _ENDING:
             if assembly is None:
-                assembly = self._assemblies[channel, track] = _Assembly()
+                assembly = self._assemblies[key] = _Assembly(track)
             assembly.kind = kind
             assembly.flags = flags & _SEGMENT_FLAGS
             assembly.is_within = not flags & LAST_FRAME
@@ -162,7 +170,7 @@ class Assembler:
                 self._keep(assembly, payload, channel)
                 return None
         elif assembly is not None:
-            del self._assemblies[channel, track]
+            del self._assemblies[key]
         if kind == BODY:
             return BodyIn(channel, payload, flags & _ENDING == _ENDING)
         if assembly is not None and assembly.data is not None:
@@ -175,8 +183,14 @@ class Assembler:
             if number == channel:
                 assembly.is_stale = True
 
-    def _drop(self, channel: int, track: int) -> None:
-        if self._assemblies.pop((channel, track)).data is not None:
+    def _is_amid(self, key: tuple[int, bool], track: int) -> bool:
+        """Whether a control would be amid a command on one track, or the other way around."""
+        channel, is_control = key
+        other = self._assemblies.get((channel, not is_control))
+        return other is not None and other.track == track and not other.is_stale
+
+    def _drop(self, key: tuple[int, bool]) -> None:
+        if self._assemblies.pop(key).data is not None:
             self._partial -= 1
 
     def _keep(self, assembly: _Assembly, payload: bytes, channel: int) -> None:

@@ -302,6 +302,12 @@ class AttachedSession:
             if self.receiver.is_due:
                 self._writer.owe(self)
 
+    def tell(self) -> None:
+        """Write what is owed, and what is complete, whether the peer asked for that or not: the end comes."""
+        if self.receiver.is_untold:
+            self.receiver.ask()
+        self.answer()
+
     def answer(self) -> None:
         """Write what is owed."""
         if not self.is_attached:
@@ -327,7 +333,7 @@ class AttachedSession:
     def _end(self, last_words: Command | None) -> None:
         if not self.is_attached:
             return
-        self.answer()
+        self.tell()
         self._enter(TRANSITIONS[self.state][self._role, "session.detach"])
         self._last_words = last_words
         if self._body is None:

@@ -14,7 +14,7 @@ Error handling
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from struct import Struct, pack, unpack_from
 from typing import Final, Self
@@ -105,6 +105,21 @@ def ids_of(numbers: Iterable[int]) -> SequenceSet:
     for number in numbers:
         ids.add(number)
     return ids.frozen()
+
+
+def sets_of(numbers: Iterable[int], most: int) -> Iterator[SequenceSet]:
+    """Ascending numbers as sets of at most ``most`` ranges each."""
+    ranges: list[tuple[int, int]] = []
+    for number in numbers:
+        if ranges and serial_add(ranges[-1][1], 1) == number:
+            ranges[-1] = ranges[-1][0], number
+            continue
+        if len(ranges) == most:
+            yield SequenceSet(tuple(ranges))
+            ranges.clear()
+        ranges.append((number, number))
+    if ranges:
+        yield SequenceSet(tuple(ranges))
 
 
 def _malformed(what: str) -> ProtocolViolation:

@@ -18,6 +18,7 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import decode_struct32
 from amqpgate.wire.v0_10.structs import Command, Control, Struct
+from tests.support.frames import content_frames
 from tests.support.said_0_10 import Read, Sent, Splitter
 from tests.support.talk_0_10 import command, control
 
@@ -63,9 +64,9 @@ class Lab:
 
     # The client.
 
-    def open(self, *start: Control) -> Lab:
+    def open(self, *, sessions: int = 64) -> Lab:
         self.say(START_OK)
-        self.say(amqp10.ConnectionTuneOk(channel_max=64), amqp10.ConnectionOpen(virtual_host=b""))
+        self.say(amqp10.ConnectionTuneOk(channel_max=sessions), amqp10.ConnectionOpen(virtual_host=b""))
         self.heard.clear()
         self.asked.clear()
         return self
@@ -175,6 +176,11 @@ class Lab:
     def tell(self, method: Method, channel: int = 0) -> None:
         """Something that the broker says, whatever it thinks."""
         self.translator.from_gateway(encode_frame(FRAME_METHOD, channel, method.encode()))
+        self.settle()
+
+    def content(self, method: Method, channel: int, body: bytes = b"m") -> None:
+        """The same, a method with content."""
+        self.translator.from_gateway(content_frames(channel, method, amqp.BasicProperties(), body))
         self.settle()
 
     def give_broker(self, *methods: Method, channel: int = 9) -> None:

@@ -105,6 +105,8 @@ class ScriptedQueue:
                 if name != QUEUE or not self.is_there:
                     return amqp.ChannelClose(404, "no queue", 50, 10)
                 return amqp.QueueDeclareOk(QUEUE, len(self.ready), len(self.consumers))
+            case amqp.QueueDelete():
+                return amqp.QueueDeleteOk(0)
             case amqp.BasicQos(prefetch_count=count):
                 self._prefetch = count
                 return amqp.BasicQosOk()
@@ -266,6 +268,11 @@ class Stage:
         self.session.rest()
         self._ask()
         return self._commands - 1
+
+    def end(self) -> None:
+        """The client detaches."""
+        self.session.ended()
+        self._ask()
 
     def complete(self, *ids: int) -> None:
         """session.completed."""

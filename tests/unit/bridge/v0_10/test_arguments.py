@@ -18,6 +18,7 @@ from amqpgate.bridge.v0_10.arguments import (
     exchange_bind,
     exchange_declare,
     exchange_unbind,
+    is_no_local,
     queue_arguments,
     queue_declare,
     subscribe_arguments,
@@ -134,8 +135,16 @@ def test_a_ring_with_priorities_would_lose_the_wrong_ones() -> None:
 )
 def test_what_would_deliver_other_messages_is_never_ignored(name: str, value: Value) -> None:
     arguments = _one(name, value)
+    if name == "no-local":
+        # Queues have it: see ``no_local``.
+        declare = amqp10.QueueDeclare(arguments=arguments)
+        assert queue_arguments(declare) == EMPTY_TABLE
+        assert is_no_local(declare)
+    else:
+        with pytest.raises(ProtocolViolation) as caught:
+            queue_arguments(amqp10.QueueDeclare(arguments=arguments), ignore_qpid=True)
+        assert caught.value.code == 540
     for made in (
-        partial(queue_arguments, amqp10.QueueDeclare(arguments=arguments)),
         partial(exchange_arguments, amqp10.ExchangeDeclare(arguments=arguments)),
         partial(bind_arguments, amqp10.ExchangeBind(arguments=arguments)),
         partial(consume_arguments, amqp10.MessageSubscribe(arguments=arguments)),

@@ -18,7 +18,7 @@ from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Control
 from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.said_0_10 import Sent, Splitter
-from tests.support.talk_0_10 import ALONE, control, frame
+from tests.support.talk_0_10 import ALONE, command, control, frame
 from tests.unit.bridge.v0_10.lab import START_OK, Lab
 
 
@@ -273,3 +273,78 @@ def test_what_is_wrong_ahead_of_an_answer_is_found_when_that_comes(extra: tuple[
     assert (close.reply_code, b"channel-max = 40000" in close.reply_text) == (320, True)
     assert lab.names() == ["connection.start-ok", "connection.close"]
     assert lab.broker.is_over
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_close_of_publishing_names_a_transfer_where_there_is_one(count: int) -> None:
+    lab = Lab().open().attach()
+    lab.do(amqp10.QueueDeclare(queue=b"q"))
+    lab.transfer(b"confirmed", b"q")
+    lab.is_live = False
+    for _ in range(count):
+        lab.transfer(b"m", b"q", sync=False)
+    channel = next(number for number, method in lab.asked if isinstance(method, amqp.ConfirmSelect))
+    lab.tell(amqp.ChannelClose(403, "no", 60, 40), channel)
+    (exception,) = [one for one in lab.commands() if isinstance(one, amqp10.ExecutionException)]
+    assert exception.command_id == (2 if count == 1 else None)
+    assert (exception.error_code, exception.class_code, exception.command_code) == (403, 4, 1)
+
+
+@pytest.mark.parametrize("returned", [True, False])
+def test_a_refused_message_ends_its_session_with_what_it_was_returned_for(returned: bool) -> None:
+    """A return alone, of a message that no queue gets, is nothing to a client that has not asked for it."""
+    lab = Lab().open().attach()
+    lab.transfer(b"confirmed", b"q")
+    lab.is_live = False
+    for _ in range(2):
+        lab.transfer(b"m", b"q", sync=False)
+    channel = next(number for number, method in lab.asked if isinstance(method, amqp.ConfirmSelect))
+    lab.content(amqp.BasicReturn(312, "NO_ROUTE", "", "q"), channel)
+    assert not [one for one in lab.commands() if isinstance(one, amqp10.MessageReject)]
+    if returned:
+        lab.content(amqp.BasicReturn(403, "denied", "", "q"), channel)
+    lab.tell(amqp.BasicNack(3), channel)
+    (exception,) = [one for one in lab.commands() if isinstance(one, amqp10.ExecutionException)]
+    assert (exception.error_code, exception.command_id) == (403 if returned else 506, 2)
+
+
+def test_what_a_broker_does_not_confirm_is_committed() -> None:
+    """A transaction for each read, which no client knows of; a session that ends commits, too."""
+    lab = Lab()
+    lab.translator, lab._splitter = ClientTranslator(), Splitter()
+    start = amqp.ConnectionStart(0, 9, Table.of({"capabilities": {}}), b"PLAIN", b"en_US")
+    lab.translator.from_gateway(method_frame(0, start))
+    lab.open().attach()
+    lab.asked.clear()
+    transfer = command(
+        amqp10.MessageTransfer(), [amqp10.DeliveryProperties(routing_key=b"q")], b"m", sync=True
+    )
+    lab.give(transfer * 3)
+    assert lab.names() == ["channel.open", "tx.select", *["basic.publish"] * 3, "tx.commit"]
+    assert lab.completed() == {0, 1, 2}
+    lab.is_live = False
+    lab.give(transfer)
+    assert lab.completed() == {0, 1, 2}
+    lab.asked.clear()
+    lab.give(transfer + control(amqp10.SessionDetach(name=b"session")))
+    assert lab.names() == ["basic.publish", "tx.commit", "channel.close"]
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_what_a_client_sends_last_waits_for_no_answer(closes: bool) -> None:
+    """Its transfers are published before the broker has opened a channel; what waits for more is not."""
+    lab = Lab().open().attach().attach(1, b"other")
+    lab.is_live = False
+    for body in (b"one", b"two"):
+        lab.transfer(body, b"q")
+    lab.do(amqp10.TxSelect(), 1)
+    lab.transfer(b"three", b"q", channel=1)
+    if closes:
+        lab.say(amqp10.ConnectionClose(reply_code=200))
+    lab.translator.peer_ended()
+    lab.settle()
+    opened = {channel for channel, method in lab.asked if isinstance(method, amqp.ChannelOpen)}
+    published = [channel for channel, method in lab.asked if isinstance(method, amqp.BasicPublish)]
+    assert len(published) == 2
+    assert set(published) < opened
+    assert (lab.names()[-1] == "connection.close") is closes

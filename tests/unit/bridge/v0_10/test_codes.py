@@ -22,6 +22,12 @@ def test_a_channel_close_to_0_10(code: int) -> None:
     assert (violation.class_id, violation.method_id) == (0, 0)
 
 
+def test_a_queue_that_somebody_consumes_alone_is_locked() -> None:
+    text = "ACCESS_REFUSED - queue 'q' in vhost '/' in exclusive use"
+    violation = violation_of_channel_close(amqp.ChannelClose(403, text, 60, 20))
+    assert (violation.code, violation.text) == (405, text)
+
+
 @pytest.mark.parametrize(
     ("code", "error_code"), [(311, 506), (502, 503), (320, 541), (504, 541), (200, 541), (999, 541)]
 )

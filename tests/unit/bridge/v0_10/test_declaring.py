@@ -260,6 +260,16 @@ def test_queue_delete_and_purge(lab: Lab) -> None:
     assert refused(lab, amqp10.QueueDelete(queue=b"q", if_empty=True)) == 406
 
 
+def test_queue_is_in_use_by_a_subscription_without_credit(lab: Lab) -> None:
+    granted(lab, amqp10.QueueDeclare(queue=b"q"))
+    granted(lab, amqp10.MessageSubscribe(queue=b"q", destination=b"d"))
+    lab.attach(1, b"other")
+    heard = lab.do(amqp10.QueueDelete(queue=b"q", if_unused=True), channel=1)
+    assert heard[0].command.error_code == 406
+    granted(lab, amqp10.MessageCancel(destination=b"d"))
+    granted(lab, amqp10.QueueDelete(queue=b"q", if_unused=True))
+
+
 def test_refusal_costs_the_channel_for_questions_alone(lab: Lab) -> None:
     granted(lab, amqp10.ExchangeDeclare(exchange=b"x", type=b"direct"))
     granted(lab, amqp10.ExchangeDeclare(exchange=b"x", type=b"direct", durable=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.bridge.v0_10 import client_session
+from amqpgate.bridge.v0_10 import link
 from amqpgate.bridge.v0_10.link import ClientOptions
 from amqpgate.broker.greeting import Greeting
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -186,7 +186,7 @@ def test_broker_that_stops_is_not_published_to() -> None:
 
 
 def test_client_is_not_read_while_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_session, "MOST_COMMANDS", 3)
+    monkeypatch.setattr(link, "MOST_QUEUED", 1900)
     lab = waiting()
     lab.do(amqp10.QueueDeclare(queue=b"r"))
     for _ in range(2):
@@ -204,7 +204,7 @@ def test_bytes_that_wait_are_bounded_too() -> None:
     lab = waiting()
     lab.do(amqp10.QueueDeclare(queue=b"r"))
     body = bytes(60_000)
-    for _ in range(client_session.MOST_QUEUED // len(body)):
+    for _ in range(link.MOST_QUEUED // len(body)):
         lab.transfer(body, b"q")
         assert lab.translator.wants_bytes
     lab.transfer(body, b"q")

@@ -65,7 +65,7 @@ def test_low_level_client_hears_results_and_its_exception() -> None:
 
 #: Of the tests of the messaging API, those that need what 0-9-1 or the embedded broker lack: browsing,
 #: dead letters, and what another connection did at the same moment.
-BY_NATURE = frozenset({46, 48, 125})
+BY_NATURE = frozenset({46, 125})
 
 
 def test_messaging_api() -> None:

@@ -6,12 +6,13 @@ import pytest
 
 from amqpgate.bridge.v0_10 import subscriptions as rules
 from amqpgate.bridge.v0_10.frames import FromBroker
+from amqpgate.bridge.v0_10.topology import KnownQueue
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command
 from amqpgate.wire.v0_10.types import Map, Value
-from tests.unit.bridge.v0_10.scripted import Stage, byte_credit, ids, messages, mode, subscribe
+from tests.unit.bridge.v0_10.scripted import Consumer, Stage, byte_credit, ids, messages, mode, subscribe
 
 CREDIT, WINDOW = 0, 1
 INFINITE = 0xFFFF_FFFF
@@ -58,7 +59,7 @@ def test_transfer_has_the_modes_of_its_subscription() -> None:
         stage.do(messages(1))
         [transfer] = stage.client.transfers
         assert transfer.command == amqp10.MessageTransfer(b"d", accept_mode, 0)
-        [delivery, _] = transfer.structs
+        [delivery] = transfer.structs
         assert isinstance(delivery, amqp10.DeliveryProperties)
         assert (delivery.exchange, delivery.routing_key, delivery.redelivered) == (b"", b"q", False)
 
@@ -104,8 +105,8 @@ def test_exclusive_consumes_at_once_and_once() -> None:
 
 def test_exclusive_is_refused_if_somebody_consumes() -> None:
     stage = stage_with()
-    stage.do(messages(1))
-    assert refused(stage, subscribe(b"x", exclusive=True)) == 403
+    stage.queue.consumers.append(Consumer("theirs", 1))
+    assert refused(stage, subscribe(b"x", exclusive=True)) == 405
 
 
 def test_arguments_are_the_consumers() -> None:
@@ -360,7 +361,112 @@ def test_flush_leaves_what_does_not_fit() -> None:
     assert stage.do(byte_credit(), messages(1)) == [b"x" * 500]
 
 
+def test_what_comes_before_the_answer_to_cancel_is_sent_within_the_credit() -> None:
+    stage = stage_with(b"1", b"2", b"3")
+    # The broker has heard of the consumer when the client cancels it.
+    stage.say(mode(CREDIT), messages(2))
+    stage.hear(4)
+    stage.say(amqp10.MessageCancel(destination=b"d"))
+    stage.hear()
+    assert bodies(stage) == [b"1", b"2"]
+    assert [message.body for message in stage.queue.ready] == [b"3"]
+
+
+def test_what_comes_behind_the_answer_to_cancel_is_sent_too() -> None:
+    stage = Stage(is_lazy=True)
+    stage.do(subscribe(), byte_credit(), messages(2))
+    stage.queue.publish(b"1")
+    stage.do(amqp10.MessageCancel(destination=b"d"))
+    assert bodies(stage) == [b"1"]
+    assert names(stage)[-2:] == ["basic.cancel", "basic.qos"]
+
+
+def known_queue(stage: Stage, *, auto_delete: bool) -> None:
+    stage.link.topology.put_queue("q", KnownQueue(False, False, auto_delete, None, None))
+
+
+def test_last_cancel_deletes_an_auto_delete_queue_that_never_had_a_consumer() -> None:
+    stage = Stage()
+    known_queue(stage, auto_delete=True)
+    stage.do(subscribe(), subscribe(b"e"))
+    stage.do(amqp10.MessageCancel(destination=b"d"))
+    stage.take_asked()
+    stage.do(amqp10.MessageCancel(destination=b"e"))
+    assert stage.take_asked() == [amqp.QueueDelete(queue="q", if_unused=True)]
+
+
+@pytest.mark.parametrize("auto_delete", [True, False])
+def test_cancel_deletes_nothing_that_is_to_stay_or_that_the_broker_deletes(auto_delete: bool) -> None:
+    stage = Stage()
+    known_queue(stage, auto_delete=auto_delete)
+    stage.do(subscribe())
+    if auto_delete:
+        stage.do(byte_credit(), messages(1))
+    stage.do(amqp10.MessageCancel(destination=b"d"))
+    assert "queue.delete" not in names(stage)
+
+
+@pytest.mark.parametrize(("auto_delete", "deletes"), [(True, 1), (False, 0)])
+def test_end_of_the_session_is_the_end_of_its_subscriptions(auto_delete: bool, deletes: int) -> None:
+    stage = Stage()
+    known_queue(stage, auto_delete=auto_delete)
+    stage.do(subscribe())
+    stage.take_asked()
+    stage.end()
+    assert names(stage).count("queue.delete") == deletes
+    assert not stage.link.subscribers.has("q")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_exclusive_subscription_is_the_only_one(first: bool) -> None:
+    stage = Stage()
+    stage.do(subscribe(exclusive=first))
+    assert refused(stage, subscribe(b"e", exclusive=not first)) == 405
+
+
+def test_message_costs_as_many_bytes_as_with_qpidd() -> None:
+    stage = stage_with(b"abcdefgh", b"abcdefgh")
+    stage.do(amqp10.MessageStop(destination=b"d"))
+    stage.do(mode(CREDIT), byte_credit(2 * 19 - 1), messages(9))
+    assert bodies(stage) == [b"abcdefgh"]
+    stage.do(byte_credit(1))
+    assert bodies(stage) == [b"abcdefgh"] * 2
+
+
 # accept, release, reject, acquire
+
+
+def test_what_is_released_without_credit_is_for_others() -> None:
+    stage = stage_with(b"1", b"2")
+    known_queue(stage, auto_delete=False)
+    stage.do(messages(2))
+    stage.do(amqp10.MessageAccept(transfers=ids(0)))
+    stage.take_asked()
+    stage.do(amqp10.MessageRelease(transfers=ids(1)))
+    assert names(stage) == ["basic.cancel", "basic.reject"]
+    stage.do(subscribe(b"e"), byte_credit(name=b"e"))
+    assert stage.do(messages(1, b"e")) == [b"2"]
+    # With credit there is a consumer again.
+    stage.complete(0, 1)
+    stage.hear()
+    assert stage.publish(b"3") == [b"3"]
+
+
+def test_what_is_released_with_credit_may_come_again() -> None:
+    stage = stage_with(b"1")
+    known_queue(stage, auto_delete=False)
+    stage.do(messages(2))
+    assert stage.do(amqp10.MessageRelease(transfers=ids(0))) == [b"1"]
+    assert "basic.cancel" not in names(stage)
+
+
+def test_released_message_of_an_auto_delete_queue_does_not_cost_it() -> None:
+    stage = stage_with(b"1")
+    known_queue(stage, auto_delete=True)
+    stage.do(messages(1))
+    stage.take_asked()
+    stage.do(amqp10.MessageRelease(transfers=ids(0)))
+    assert names(stage) == ["basic.reject"]
 
 
 def test_oldest_are_accepted_at_once_the_others_one_by_one() -> None:

@@ -78,9 +78,32 @@ def test_what_is_released_before_rollback_comes_back(lab: Lab) -> None:
     lab.do(amqp10.MessageAccept(transfers=ids(0)))
     lab.do(amqp10.MessageRelease(transfers=ids(0, 1)))
     lab.do(amqp10.TxRollback())
-    assert lab.names() == ["tx.rollback", "basic.reject", "basic.reject", "tx.commit"]
+    assert lab.names() == ["tx.rollback", "basic.cancel", "basic.reject", "basic.reject", "tx.commit"]
     lab.do(amqp10.MessageFlow(destination=b"d", unit=0, value=2))
     assert [one.body for one in lab.heard if one.body] == [b"1", b"2"]
+
+
+def test_what_is_released_after_rollback_comes_back_at_once(lab: Lab) -> None:
+    lab.transfer(b"3", b"q")
+    lab.do(amqp10.MessageAccept(transfers=ids(0, 1)))
+    lab.do(amqp10.TxRollback())
+    lab.asked.clear()
+    lab.do(amqp10.MessageRelease(transfers=ids(0, 1)))
+    assert lab.names() == ["basic.cancel", "basic.reject", "basic.reject", "tx.commit"]
+    assert lab.query(amqp10.QueueQuery(queue=b"q")).message_count == 2
+
+
+@pytest.mark.parametrize("publishes", [True, False])
+def test_what_is_released_waits_where_something_else_would_be_committed(lab: Lab, publishes: bool) -> None:
+    if publishes:
+        lab.transfer(b"3", b"q")
+    else:
+        lab.do(amqp10.MessageAccept(transfers=ids(1)))
+    lab.asked.clear()
+    lab.do(amqp10.MessageRelease(transfers=ids(0)))
+    assert lab.asked == []
+    lab.do(amqp10.TxCommit())
+    assert left(lab) == ([b"1", b"2", b"3"] if publishes else [b"1"])
 
 
 def test_rejects_count_after_either(lab: Lab) -> None:

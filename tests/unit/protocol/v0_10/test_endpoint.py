@@ -12,6 +12,7 @@ from amqpgate.protocol.v0_10.endpoint import SessionConnection
 from amqpgate.protocol.v0_10.events import ConnectionClosed, ConnectionControl, ConnectionFailed, PeerHeader
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
+from amqpgate.wire.v0_10.sequences import SequenceSet
 from tests.support.said_0_10 import Splitter
 from tests.support.talk_0_10 import ATTACH, KEY, POINT, TRANSFER, Talk, b, command, control, e, frame
 
@@ -305,9 +306,28 @@ def test_sessions_say_nothing_after_the_end_of_their_connection(role: Role) -> N
     session.send_body(b"x", is_last=True)
     session.fail(ProtocolViolation(404, "gone"))
     session.finish(0, tell=True)
-    assert [type(one) for one in talk.words()] == [amqp.ConnectionClose]
+    assert [type(one) for one in talk.words()] == [amqp.SessionCompleted, amqp.ConnectionClose]
     with pytest.raises(ValueError, match="cannot be sent"):
         session.send(TRANSFER)
+
+
+def test_before_the_end_sessions_hear_what_is_complete() -> None:
+    """Whether they asked or not: what is not told, a client sends again."""
+    talk = Talk()
+    for channel in range(3):
+        talk.attached(channel, b"%d" % channel)
+        talk.say(TRANSFER, TRANSFER, channel=channel)
+    talk.connection.sessions[0].finish(0)
+    talk.connection.sessions[1].finish(0, tell=True)
+    talk.read()
+    talk.connection.sessions[0].finish(1)
+    talk.connection.close(320, "drained")
+    completed, close = talk.read()
+    assert (completed.channel, completed.control) == (
+        0,
+        amqp.SessionCompleted(commands=SequenceSet(((0, 1),))),
+    )
+    assert close.control == amqp.ConnectionClose(reply_code=320, reply_text=b"drained")
 
 
 def test_events_come_one_at_a_time() -> None:

@@ -213,7 +213,6 @@ def test_an_exception_tells_what_is_complete_first_and_then_detaches() -> None:
     session = talk.attached()
     talk.say(DECLARE, command(DECLARE, sync=True))
     session.finish(0)
-    session.receiver.ask()
     session.fail(ProtocolViolation(404, "no such thing"), 1, amqp.QueueDeclare)
     assert talk.words() == [
         completed((0, 0)),

@@ -27,6 +27,7 @@ import trio
 
 from amqpgate.config import Audit
 from amqpgate.datapath.scanner import Meter
+from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.audit.columns import MESSAGES, json_of, origin_of
 from amqpgate.gateway.observers.audit.limits import LimitCounts
 from amqpgate.gateway.observers.audit.session import PART, AuditObserver
@@ -199,7 +200,8 @@ class AuditTrail:
         """The audit of a session."""
         observer = before if isinstance(before, AuditObserver) else None
         if observer is None:
-            writer = AuditWriter(self, origin_of(session.id, session.principal), session.principal)
+            origin = origin_of(session.id, session.principal, session.facts.version(Side.CLIENT))
+            writer = AuditWriter(self, origin, session.principal)
             observer = AuditObserver(session, writer)
         observer.follow(policies)
         return observer

@@ -49,8 +49,8 @@ def kind_of(operation: Operation, verdict: Verdict | None) -> OperationKind:
     )
 
 
-def origin_of(session: str, principal: Principal) -> Origin:
-    """Whose the records of a session are."""
+def origin_of(session: str, principal: Principal, version: str | None = None) -> Origin:
+    """Whose the records of a session are; ``version`` is its client's, None where there is no session."""
     tls = principal.tls
     certificate = None
     if tls is not None:
@@ -64,6 +64,7 @@ def origin_of(session: str, principal: Principal) -> Origin:
         tls=certificate,
         client=json_of(principal.client) if principal.client else None,
         upstream_user=principal.upstream_user,
+        amqp_version=version,
     )
 
 

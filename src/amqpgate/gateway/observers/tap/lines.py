@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from amqpgate.bridge import Interpreter
 from amqpgate.gateway.observers.audit.columns import json_of, kind_of
 from amqpgate.policy import Operation, Verdict
 from amqpgate.policy.kinds.audit import Audited
@@ -38,6 +39,8 @@ class Told:
     verdict: Verdict
     #: None: there is none, or its arguments are nobody's business.
     method: Method | None
+    #: The client's.
+    interpreter: Interpreter
     #: Bytes of its body; None: it has none, or it is not known.
     body_size: int | None = None
     #: Of a message whose properties may be told.
@@ -56,6 +59,7 @@ def line_of(told: Told, *, frames: bool = False) -> dict[str, JSON]:
         "upstream_user": principal.upstream_user,
         "vhost": principal.vhost,
         "client": principal.source,
+        "amqp_version": told.interpreter.version.removeprefix("AMQP "),
         "channel": told.channel,
     }
     for name, value in attrs.asdict(kind_of(told.operation, told.verdict), recurse=False).items():
@@ -81,23 +85,31 @@ def _cut(text: str) -> str:
 
 
 def frames_of(told: Told) -> bytes:
-    """The method, and a content header with what may be told of it. Empty for what has no frames here."""
+    """The method, and a content header with what may be told of it, as its client has them where their frames
+    are others. Empty for what has no frames here."""
     # Methods of the connection are about secrets (connection.update-secret).
     if told.method is None or not told.channel:
         return b""
     frames = method_frame(told.channel, told.method)
     if len(frames) > LONGEST:
         return b""
-    if told.body_size is None:
+    header = None if told.body_size is None else _header_of(told, told.body_size)
+    captured = told.interpreter.captured(told.channel, told.method, header)
+    if captured is not None:
+        return captured
+    if header is None:
         return frames
+    return frames + encode_frame(FRAME_HEADER, told.channel, encode_header(header))
+
+
+def _header_of(told: Told, size: int) -> ContentHeader:
     properties = amqp.BasicProperties()
     if told.header is not None and told.said is not None:
         properties = _shown(told.header, told.said)
-    header = ContentHeader(amqp.BasicPublish.CLASS_ID, told.body_size, properties)
-    payload = encode_header(header)
-    if len(payload) > LONGEST:
-        payload = encode_header(attrs.evolve(header, properties=amqp.BasicProperties()))
-    return frames + encode_frame(FRAME_HEADER, told.channel, payload)
+    header = ContentHeader(amqp.BasicPublish.CLASS_ID, size, properties)
+    if len(encode_header(header)) > LONGEST:
+        return attrs.evolve(header, properties=amqp.BasicProperties())
+    return header
 
 
 def _shown(header: ContentHeader, said: Audited) -> amqp.BasicProperties:

@@ -13,6 +13,7 @@ from typing import Final
 
 import attrs
 
+from amqpgate.bridge import Interpreter
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.tap.lines import Told, line_of
 from amqpgate.gateway.observers.tap.taps import Tap, TapRegistry
@@ -40,6 +41,8 @@ class Scope:
     tapping: TapRegistry
     session: str
     session_policies: SessionPolicies
+    #: The client's.
+    interpreter: Interpreter
     #: Those that it may concern.
     taps: tuple[Tap, ...] = attrs.field(default=(), init=False)
     #: None: there are no audit policies.
@@ -105,7 +108,7 @@ class Scope:
         self, channel: int, operation: Operation, verdict: Verdict, method: Method | None, size: int | None
     ) -> Told:
         """Its metadata."""
-        return Told(time.time(), self.session, channel, operation, verdict, method, size)
+        return Told(time.time(), self.session, channel, operation, verdict, method, self.interpreter, size)
 
 
 def tell(taps: Sequence[Tap], told: Told) -> None:

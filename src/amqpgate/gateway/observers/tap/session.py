@@ -53,7 +53,9 @@ class TapObserver(SessionObserver):
     @classmethod
     def of(cls, tapping: TapRegistry, session: Session) -> TapObserver:
         """That of a session; it follows no taps yet."""
-        scope, watches = Scope(tapping, session.id, session.session_policies), Watches(tapping, session.relay)
+        interpreter = session.facts.interpreters[Side.CLIENT]
+        scope = Scope(tapping, session.id, session.session_policies, interpreter)
+        watches = Watches(tapping, session.relay)
         return cls(
             session,
             scope,
