@@ -1,4 +1,4 @@
-"""What a message of an AMQP 0-10 client costs the gateway: ``python -m tests.bench.translated [--seconds 2]``.
+"""What a message of an AMQP 0-10 client costs: ``python -m tests.bench.translated [--seconds 2]``.
 
 In microseconds of the gateway's own CPU, with 16 bytes of body, to a broker of 0-9-1 that only counts (the
 sink). Each transfer has both its properties, as clients write them.

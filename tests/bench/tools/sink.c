@@ -212,8 +212,6 @@ static bool on_method_of(void *context, unsigned channel, uint32_t id, const uin
         conn->cancel = true; // answered when the message under way is out
         conn->consume_channel = channel;
         break;
-    case BASIC_ACK:
-        break;
     case CONFIRM_SELECT:
         say(conn, channel, CONFIRM_SELECT_OK);
         conn->confirm_channel = channel;

@@ -1,4 +1,4 @@
-"""What qpidd has confirmed is delivered, whatever becomes of clients and gateway, and twice only if marked."""
+"""What qpidd has confirmed is delivered, whatever becomes of clients and gateway, twice only if marked."""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ class Unsettled:
         """An id, on past 32 bits."""
         if self._last is None:
             return command_id
-        return self._last + ((command_id - self._last + _HALF) & _MASK) - _HALF
+        counted = self._last + ((command_id - self._last + _HALF) & _MASK) - _HALF
+        return counted if counted >= 0 else command_id
 
     def _take(self, ids: RangeSet, wanted: SequenceSet) -> Iterator[tuple[int, int, bool]]:
         """Ranges of tags, and whether nothing older is left."""
