@@ -154,16 +154,17 @@ class BrokerTranslator:
 
     def _hear(self, event: ConnectionEvent) -> None:
         match event:
+            # Most of what comes.
+            case IncomingCommand() | IncomingHeader() | IncomingBody():
+                channel = self._channels.get(event.channel + 1)
+                if channel is not None:
+                    self._hear_command(channel, event)
             case ConnectionControl(control=control):
                 self._hear_control(control)
             case ConnectionClosed(violation=violation):
                 self._close(violation)
             case ConnectionFailed(violation=violation):
                 raise violation
-            case IncomingCommand() | IncomingHeader() | IncomingBody():
-                channel = self._channels.get(event.channel + 1)
-                if channel is not None:
-                    self._hear_command(channel, event)
             case (
                 CommandsCompleted(channel=number)
                 | SessionBegun(channel=number)
