@@ -16,6 +16,7 @@ import pytest
 
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
 from amqpgate.bridge.v0_10.link import BrokerLink
+from amqpgate.bridge.v0_10.native.channels import OriginalQueue
 from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
 from amqpgate.policy.engine import verdicts
 from amqpgate.protocol import proxy_header
@@ -92,6 +93,16 @@ def test_what_is_said_after_a_close_is_found(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(AttachedSession, "lose", lambda *_: None)
     with pytest.raises(AssertionError, match="fails"):
         replay("attached")
+
+
+def test_what_is_denied_and_leaves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def releases(queue: OriginalQueue) -> None:
+        while queue.waiting:
+            queue.release()
+
+    monkeypatch.setattr(OriginalQueue, "drop", releases)
+    with pytest.raises(AssertionError, match="fails"):
+        replay("relayed")
 
 
 def test_a_transfer_that_is_complete_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,19 +19,18 @@ _NEEDED: Final[dict[str, type[Method]]] = {
 
 
 def of_client(broker: Interpreter, properties: Table) -> Table:
-    """What the client says of itself, without what this broker would say in words that its version lacks."""
+    """What the client says of itself, without what this broker, which is not native, would say in words that
+    its version lacks."""
     found = properties.field("capabilities")
-    if broker.is_native or found is None or not isinstance(found.value, Table):
+    if found is None or not isinstance(found.value, Table):
         return properties
     return properties.with_("capabilities", _spoken(broker, found.value).to_python())
 
 
 def of_broker(broker: Interpreter, properties: Table) -> Table:
-    """What the broker says of itself, without what its version has no words for: there are capabilities then,
-    if only to say that there are none.
+    """What a broker that is not native says of itself, without what its version has no words for: there are
+    capabilities then, if only to say that there are none.
     """
-    if broker.is_native:
-        return properties
     found = properties.field("capabilities")
     said = found.value if found is not None and isinstance(found.value, Table) else EMPTY_TABLE
     return properties.with_("capabilities", _spoken(broker, said).to_python())

@@ -172,10 +172,8 @@ def test_a_query_is_judged_as_a_passive_declare(make_stage: MakeStage) -> None:
 
 
 def test_headers_are_judged(make_stage: MakeStage) -> None:
-    policies = POLICY.replace(
-        "routingKey: {literal: key}",
-        "routingKey: {literal: key}\n    properties: {headers: {deny: [secret]}}",
-    )
+    rule = "routingKey: {literal: key}"
+    policies = POLICY.replace(rule, f"{rule}\n    properties: {{headers: {{deny: [secret]}}}}")
     stage = make_stage(upstream=UPSTREAM, policies=policies)
     client, broker = opened(stage)
     for name in (b"open", b"secret"):

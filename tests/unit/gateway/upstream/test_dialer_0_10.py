@@ -103,7 +103,7 @@ def test_a_session_from_login_to_close(stage: Stage) -> None:
     assert (start_ok.mechanism, start_ok.response) == (b"PLAIN", b"\0guest\0guest")
     assert start_ok.client_properties.get(b"amqpgate") is not None
     broker.say(Tuning(channel_max=100, heartbeat=120).offer())
-    assert client.expect(amqp.ConnectionTune) == amqp.ConnectionTune(100, 65531, 120)
+    assert client.expect(amqp.ConnectionTune) == amqp.ConnectionTune(100, 131072, 120)
     client.say(amqp.ConnectionTuneOk(50, 65531, 0))
     client.say(amqp.ConnectionOpen("/v", "", True))
     tune_ok = broker.expect(amqp10.ConnectionTuneOk)
