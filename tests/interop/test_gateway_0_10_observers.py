@@ -95,9 +95,10 @@ def test_what_a_client_claims_of_a_size_counts_for_nothing(make: Make, queue: st
             session.publish(b"12345", queue, properties=amqp.MessageProperties(content_length=claimed))
         session.subscribe(queue)
         for _ in range(3):
-            properties = session.get().properties
-            assert properties is not None
-            assert properties.content_length == 5
+            message = session.get()
+            assert message.body == b"12345"
+            claims = message.properties or amqp.MessageProperties()
+            assert claims.content_length in (None, 5)
         session.detach()
         client.end()
     running.wait_idle()

@@ -240,7 +240,7 @@ def test_too_many_messages_wait(make: Make, queue: str) -> None:
         ("queueDeclares: 2/m, action: close", 320, "rate limit reached by 'queue.declare'"),
         ("consumers: 2/m, action: reject", 406, "rate limit reached by 'basic.consume'"),
         ("channels: 2/m, action: reject", 320, "number of channels opened"),
-        ("concurrent: 1, action: reject", 320, "connection limit (1) is reached"),
+        ("concurrent: 1, action: reject", 530, "connection limit (1) is reached"),
     ],
 )
 def test_too_much_else(make: Make, queue: str, limit: str, code: int, said: str) -> None:

@@ -275,7 +275,7 @@ class ClientTranslator:
             self._reap()
 
     def _rest(self) -> None:
-        for session in (*self._sessions.values(), *self._ending):
+        for session in self._sessions.values():
             session.rest()
 
     def _end_all(self) -> None:

@@ -213,12 +213,12 @@ class ClientSession:
         """The session is over: look after what is lost with it, then close its channels."""
         if not self._has_parted:
             self._has_parted = True
-            if self._channels[ChannelUse.MAIN].is_open:
-                commands = self._commands
-                steps = farewell(commands.declaring.own_queues, commands.subscriptions, self._link)
-                self._step(None, steps, None)
-                self._pump()
-                return
+            commands = self._commands
+            has_main = self._channels[ChannelUse.MAIN].is_open
+            subscriptions = commands.subscriptions if has_main else None
+            self._step(None, farewell(commands.declaring.own_queues, subscriptions, self._link), None)
+            self._pump()
+            return
         if self._running is None:
             self._close()
 

@@ -15,7 +15,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 
 @define(eq=False)
-class Consumers:
+class SessionConsumers:
     """See the module."""
 
     _by_tag: dict[str, tuple[Subscription, Consumer]] = field(factory=dict, init=False)

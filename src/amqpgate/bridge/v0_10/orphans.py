@@ -23,18 +23,19 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 MOST_AHEAD: Final = 65_536
 
 
-def reroute(queue: str, subscriptions: Subscriptions, *, ends_unused: bool) -> Part[None]:
-    """Have what the session has of the queue, and what is in it, go to its alternate exchange.
+def reroute(queue: str, subscriptions: Subscriptions | None, *, ends_unused: bool) -> Part[None]:
+    """Have what is in the queue go to its alternate exchange, and what ``subscriptions`` have of it.
 
     It takes a round trip for each. Violation 403 if the client may not read the queue, 404 if it has gone.
     """
-    if ends_unused and any(one.queue == queue for one in subscriptions.consuming):
-        yield from _with_consumers(queue, subscriptions)
-        return
-    yield from subscriptions.end_consumers(queue)
-    if subscriptions.give_up(queue):
-        # Only when this is answered the queue has heard of it.
-        yield Call(ChannelUse.MAIN, amqp.BasicQos())
+    if subscriptions is not None:
+        if ends_unused and any(one.queue == queue for one in subscriptions.consuming):
+            yield from _with_consumers(queue, subscriptions)
+            return
+        yield from subscriptions.end_consumers(queue)
+        if subscriptions.give_up(queue):
+            # Only when this is answered the queue has heard of it.
+            yield Call(ChannelUse.MAIN, amqp.BasicQos())
     for _ in range((yield from _count(queue))):
         answer = yield from insist(amqp.BasicGet(queue=queue))
         if not isinstance(answer, amqp.BasicGetOk):

@@ -10,6 +10,7 @@ What other connections have without credit is not known, so for them no queue is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from amqpgate.bridge.v0_10.link import BrokerLink
@@ -19,25 +20,29 @@ from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
-def farewell(own_queues: Iterable[str], subscriptions: Subscriptions, link: BrokerLink) -> Steps:
-    """The session ends: its channels are still open. Violations as for `reroute`."""
+def farewell(own_queues: Iterable[str], subscriptions: Subscriptions | None, link: BrokerLink) -> Steps:
+    """The session ends, with ``own_queues``. Without ``subscriptions`` the broker has ended its consumers,
+    and what it had has gone back. Violations as for `reroute`.
+    """
     for queue in own_queues:
         yield from _empty(queue, None, subscriptions, link)
-    mine = subscriptions.consuming
-    for subscription in mine:
-        known = link.topology.queue(subscription.queue)
+    mine = frozenset(() if subscriptions is None else subscriptions.consuming)
+    consumers = Counter(subscription.queue for subscription in mine)
+    for queue, subscription in {one.queue: one for one in mine}.items():
+        known = link.topology.queue(queue)
         if known is None or not known.ends_unused:
             continue
         heir = link.subscribers.heir(subscription, mine)
         if heir is not None:
             yield from link.subscribers.hand_over(heir)
         elif not link.subscribers.is_shared(subscription, mine):
-            consumers = sum(other.queue == subscription.queue for other in mine)
-            yield from _empty(subscription.queue, consumers, subscriptions, link)
+            yield from _empty(queue, consumers[queue], subscriptions, link)
     return None
 
 
-def _empty(queue: str, consumers: int | None, subscriptions: Subscriptions, link: BrokerLink) -> Part[None]:
+def _empty(
+    queue: str, consumers: int | None, subscriptions: Subscriptions | None, link: BrokerLink
+) -> Part[None]:
     """What is in the queue goes to its alternate exchange, if it has one, unless it has more consumers."""
     known = link.topology.queue(queue)
     if known is None or not known.alternate_exchange:

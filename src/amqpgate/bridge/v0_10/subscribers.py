@@ -8,6 +8,8 @@ connections have without credit is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from itertools import islice
+from typing import Final
 
 from attrs import define, field
 
@@ -15,6 +17,9 @@ from amqpgate.bridge.v0_10.steps import Part, Wait
 from amqpgate.bridge.v0_10.subscription import Subscription
 from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
+
+#: Subscriptions that are asked whether they have a consumer. Beyond that a queue may get one too many.
+MOST_LOOKED_AT: Final = 64
 
 
 @define(eq=False)
@@ -34,7 +39,8 @@ class Subscribers:
         Violation 405 if it, or one that is there, is exclusive.
         """
         others = self._by_queue.get(subscription.queue, {})
-        if others and (subscription.is_exclusive or any(other.is_exclusive for other in others)):
+        # One that is exclusive is the only one.
+        if others and (subscription.is_exclusive or next(iter(others)).is_exclusive):
             raise ProtocolViolation(405, f"queue {subscription.queue!r} has a subscription that is exclusive")
         self._by_queue.setdefault(subscription.queue, {})[subscription] = wake
 
@@ -67,10 +73,11 @@ class Subscribers:
         known = self.topology.queue(leaving.queue)
         if known is None or not known.ends_unused:
             return None
-        others = [one for one in self._by_queue[leaving.queue] if one not in mine and one is not leaving]
-        if any(one.consumer is not None and not one.is_gone for one in others):
+        others = (one for one in self._by_queue[leaving.queue] if one not in mine and one is not leaving)
+        looked_at = [one for one in islice(others, MOST_LOOKED_AT) if not one.is_gone]
+        if any(one.consumer is not None for one in looked_at):
             return None
-        return next((one for one in others if not (one.is_gone or one in self._retired)), None)
+        return next((one for one in looked_at if one not in self._retired), None)
 
     def hand_over(self, heir: Subscription) -> Part[None]:
         """Have it get a consumer in its own session, and wait for that.

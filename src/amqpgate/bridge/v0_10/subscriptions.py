@@ -40,7 +40,7 @@ from typing import Final
 
 from amqpgate.bridge.v0_10.arguments import consume_arguments
 from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
-from amqpgate.bridge.v0_10.consumers import Consumers
+from amqpgate.bridge.v0_10.consumers import SessionConsumers
 from amqpgate.bridge.v0_10.credit import Spent
 from amqpgate.bridge.v0_10.deliveries import ById, Consumer, HeldTransfer, Settling, delivery_of
 from amqpgate.bridge.v0_10.frames import FromBroker
@@ -83,7 +83,7 @@ class Subscriptions:
         self._link = link
         self.settling = Settling(main)
         self._by_name: dict[bytes, Subscription] = {}
-        self._consumers = Consumers()
+        self._consumers = SessionConsumers()
         #: Those that may need a consumer.
         self._restless: dict[Subscription, None] = {}
         self._unsettled: ById[HeldTransfer] = ById(MOST_UNSETTLED)

@@ -81,6 +81,25 @@ def test_nobody_gets_a_consumer_where_there_is_another(lab: Lab) -> None:
     assert is_there(lab)
 
 
+def test_a_session_that_is_ended_leaves_as_well(lab: Lab) -> None:
+    subscribe(lab, OTHER)
+    subscribe(lab, MINE)
+    flow(lab, MINE, 1)
+    lab.do(amqp10.MessageCancel(destination=b"nope"))
+    assert is_there(lab)
+    assert flow(lab, OTHER, 3) == [b"1", b"2", b"3"]
+
+
+def test_what_the_broker_has_ended_is_asked_for_nothing(lab: Lab) -> None:
+    subscribe(lab, OTHER)
+    subscribe(lab, MINE)
+    flow(lab, MINE, 1)
+    [main] = [channel for channel, method in lab.asked if isinstance(method, amqp.BasicConsume)]
+    lab.asked.clear()
+    lab.tell(amqp.ChannelClose(541, "its own fault"), main)
+    assert not any(name.startswith("basic.") for name in lab.names())
+
+
 def test_sessions_that_end_together_wait_for_nobody(lab: Lab) -> None:
     subscribe(lab, OTHER)
     subscribe(lab, MINE)
@@ -136,15 +155,17 @@ def test_what_has_another_consumer_is_not_emptied() -> None:
     assert is_there(foreign, MINE)
 
 
-def test_a_queue_of_the_session_is_emptied_before_it_goes() -> None:
+@pytest.mark.parametrize("consumes", [True, False])
+def test_a_queue_of_the_session_is_emptied_before_it_goes(consumes: bool) -> None:
     lab = Lab().open().attach()
     lab.do(
         amqp10.QueueDeclare(queue=b"q", exclusive=True, auto_delete=True, alternate_exchange=b"amq.fanout")
     )
     lab.transfer(b"1", b"q")
     lab.transfer(b"2", b"q")
-    subscribe(lab, MINE)
-    flow(lab, MINE, 1)
+    if consumes:
+        subscribe(lab, MINE)
+        flow(lab, MINE, 1)
     detach(lab, MINE, b"session")
     assert rejected(lab) == 2
     assert lab.names().count("queue.delete") == 1

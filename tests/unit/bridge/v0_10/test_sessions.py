@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.v0_10.sequences import SequenceSet
+from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.talk_0_10 import B, b, command, e, frame
-from tests.unit.bridge.v0_10.lab import NAME, Lab, broker_state
+from tests.unit.bridge.v0_10.lab import NAME, START_OK, Lab, broker_state
 
 DETACH = amqp10.SessionDetach(name=NAME)
 
@@ -188,3 +191,25 @@ def test_session_taken_by_force_is_over() -> None:
         (1, amqp10.SessionAttached),
     ]
     assert lab.names()[-1] == "channel.close"
+
+
+@pytest.mark.parametrize(
+    ("process", "seconds"), [(b"Apache Qpid JMS Client for AMQP 0-9-1/0-10", False), (b"app", True)]
+)
+def test_jms_clients_get_milliseconds_and_properties_always(process: bytes, seconds: bool) -> None:
+    lab = Lab()
+    lab.say(
+        evolve(START_OK, client_properties=Map(((b"qpid.client_process", Value(TypeCode.STR16, process)),)))
+    )
+    lab.say(amqp10.ConnectionTuneOk(channel_max=64), amqp10.ConnectionOpen())
+    lab.attach()
+    lab.do(amqp10.QueueDeclare(queue=b"q"))
+    lab.transfer(b"1", structs=[amqp10.DeliveryProperties(routing_key=b"q", timestamp=1_700_000_000)])
+    lab.do(amqp10.MessageSubscribe(queue=b"q", destination=b"d", accept_mode=0, acquire_mode=0))
+    lab.do(amqp10.MessageFlow(destination=b"d", unit=1, value=0xFFFFFFFF))
+    lab.do(amqp10.MessageFlow(destination=b"d", unit=0, value=1))
+    [transfer] = [one for one in lab.heard if one.body]
+    delivery, *others = transfer.structs
+    assert isinstance(delivery, amqp10.DeliveryProperties)
+    assert delivery.timestamp == 1_700_000_000 * (1 if seconds else 1000)
+    assert others == ([] if seconds else [amqp10.MessageProperties(content_length=1)])

@@ -11,6 +11,7 @@ import pytest
 from amqpgate.wire.generated import v0_9_1
 from amqpgate.wire.generated import v0_10 as amqp
 from tests.support.client_0_10 import Client010, Closed, tune_ok
+from tests.support.inprocess import eventually
 from tests.support.talk_0_10 import control
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
@@ -126,6 +127,8 @@ def test_a_client_of_tls_that_shows_a_certificate_logs_in_by_it(
     client.say(amqp.ConnectionStartOk(mechanism=b"EXTERNAL", response=b"", locale=b"en_US"))
     assert broker.expect(v0_9_1.ConnectionStartOk).response == b"\0shared\0pw"
     tuned(client, broker)
-    principal = stage.running.call(lambda: next(iter(stage.running.gateway.sessions.values())).principal)
+    sessions = stage.running.gateway.sessions
+    eventually(lambda: len(sessions) == 1)
+    principal = stage.running.call(lambda: next(iter(sessions.values())).principal)
     assert principal.tls is not None
     assert principal.tls.common_name == "me"
