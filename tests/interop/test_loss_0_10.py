@@ -1,5 +1,5 @@
-"""Clients of AMQP 0-10 before RabbitMQ, while clients, gateway and broker are killed: nothing that was complete
-is lost, nothing comes twice that is not marked, and what was sent ahead of credit goes back in order.
+"""Clients of AMQP 0-10 before RabbitMQ, while clients, gateway and broker are killed: nothing that was
+complete is lost, nothing comes twice that is not marked, and what was sent ahead of credit goes back in order.
 
 ``AMQPGATE_LOSS=10000`` is how many messages each of ten lanes sends and gets in the long run.
 """
@@ -147,9 +147,7 @@ class Lane:
                 command_id = session.send(transfer, structs, b"%d %d" % (epoch, number), sync=is_sync)
                 under_way[command_id] = number
                 if len(under_way) >= WINDOW:
-                    first = min(under_way)
-                    session.client.until(lambda: first in session.completed or session.is_over, "confirm")
-                    session.check()
+                    wait_for(session, min(under_way))
                     note()
             session.ask(amqp.ExecutionSync())
         finally:
@@ -207,6 +205,12 @@ class Lane:
         self.seen.add(copy)
         assert number > last.get(epoch, -1), f"{self.queue}: {number} after {last[epoch]}"
         last[epoch] = number
+
+
+def wait_for(session: ClientSession, command_id: int) -> None:
+    """Until it is complete; something behind it asks for that."""
+    session.client.until(lambda: command_id in session.completed or session.is_over, "completion")
+    session.check()
 
 
 def play(node: RabbitMQ, lanes: int, count: int, events: list[str]) -> dict[str, int]:
