@@ -141,6 +141,7 @@ static void consume(struct conn *conn, unsigned channel, const uint8_t *at, cons
     if (fields < 1)
         return;
     free(conn->chunk.bytes.at);
+    consumer_tag = *tag ? tag : "bench";
     conn->chunk = make_chunk(BASIC_DELIVER, channel, size, 1);
     conn->chunk_at = 0;
     conn->consume_channel = channel;
@@ -211,8 +212,6 @@ static bool on_method_of(void *context, unsigned channel, uint32_t id, const uin
     case BASIC_CANCEL:
         conn->cancel = true; // answered when the message under way is out
         conn->consume_channel = channel;
-        break;
-    case BASIC_ACK:
         break;
     case CONFIRM_SELECT:
         say(conn, channel, CONFIRM_SELECT_OK);
