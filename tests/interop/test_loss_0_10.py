@@ -1,5 +1,5 @@
 """Clients of AMQP 0-10 before RabbitMQ, while clients, gateway and broker are killed: nothing that was
-complete is lost, nothing comes twice that is not marked, and what was sent ahead of credit goes back in order.
+complete is lost, nothing comes twice that is not marked, and what was sent before credit goes back in order.
 
 ``AMQPGATE_LOSS=10000`` is how many messages each of ten lanes sends and gets in the long run.
 """
