@@ -90,6 +90,7 @@ def test_a_field_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_said_after_a_close_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AttachedSession, "tell", lambda *_: None)
     monkeypatch.setattr(AttachedSession, "lose", lambda *_: None)
     with pytest.raises(AssertionError, match="fails"):
         replay("attached")
