@@ -73,10 +73,12 @@ class Drained:
     redelivered: int = 0
 
 
-def drain(port: int, lane: str, dice: random.Random, resets: int) -> Drained:
-    """Consume a queue to its end with acks, and lose the connection so often on the way."""
-    drained = Drained()
-    seen: set[tuple[int, int]] = set()
+def drain(port: int, lane: str, dice: random.Random, resets: int, drained: Drained | None = None) -> Drained:
+    """Consume a queue to its end with acks, and lose the connection so often on the way; go on from
+    `drained` if that is given.
+    """
+    drained = drained or Drained()
+    seen = set(drained.copies)
     lost = 0
     while True:
         with Talker.dial(port, timeout=120) as client:

@@ -57,8 +57,8 @@ def test_plain_in_two_steps(running: InProcess, response: bytes | None) -> None:
 
 
 def test_who_is_refused(running: InProcess) -> None:
-    """On the wire both are 320, for 0-10 has no other code. When it comes says what it is taken for, and where
-    the broker is chosen late all of it comes after connection.open.
+    """On the wire both are 320, for 0-10 has no other code. When it comes says what it is taken for, and
+    where the broker is chosen late all of it comes after connection.open.
     """
     with pytest.raises(Closed, match="Login was refused") as closed, opened(running, password="wrong"):
         pass

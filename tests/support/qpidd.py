@@ -46,11 +46,13 @@ class Qpidd:
         if found is None:
             missing("qpidd is not here (AMQPGATE_QPIDD names the program; apache/qpid-cpp has its source)")
         self._folder = Path(tempfile.mkdtemp(prefix="amqpgate-qpidd-"))
+        # An empty one it cannot read.
+        (self._folder / "broker.conf").write_text("no-data-dir=yes\n")
         self.port = free_port()
         self._command = [
             str(found),
             *("--port", str(self.port), "--interface", self.host),
-            *("--no-data-dir", "--no-module-dir", "--config", "/dev/null"),
+            *("--no-module-dir", "--config", str(self._folder / "broker.conf")),
             *self._logins(users or {}),
             *options,
         ]
@@ -87,6 +89,11 @@ class Qpidd:
         """Start, and wait until it answers."""
         self._child = Child(self._command, log=self._folder / "qpidd.log", cwd=self._folder)
         self._child.wait_until(self._answers, timeout=60, what="qpidd")
+
+    def restart(self) -> None:
+        """Kill it, and start one on the same port that knows of nothing."""
+        self.child.kill()
+        self.start()
 
     def destroy(self) -> None:
         """SIGKILL; nothing is left of it."""

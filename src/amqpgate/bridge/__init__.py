@@ -40,7 +40,7 @@ from amqpgate.bridge.canonical import (
 )
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
-from amqpgate.bridge.translator import Translator
+from amqpgate.bridge.translator import Relayed, RelayedTranslator, Translator
 from amqpgate.bridge.v0_9_1 import NATIVE, pair_of
 from amqpgate.bridge.versions import (
     VERSIONS,
@@ -50,6 +50,7 @@ from amqpgate.bridge.versions import (
     for_broker,
     for_product,
     interpreter_for,
+    relayed,
 )
 
 __all__ = [
@@ -64,6 +65,8 @@ __all__ = [
     "ConnectionRedirect",
     "Crossing",
     "Interpreter",
+    "Relayed",
+    "RelayedTranslator",
     "TranslatedVersion",
     "Translator",
     "UnsupportedInVersion",
@@ -72,4 +75,5 @@ __all__ = [
     "for_product",
     "interpreter_for",
     "pair_of",
+    "relayed",
 ]

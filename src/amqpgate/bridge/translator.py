@@ -16,7 +16,7 @@ side by itself, so after each call both sides are looked at.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Translator(Protocol):
@@ -72,3 +72,24 @@ class Translator(Protocol):
 
         A heartbeat of the peer's is one of them.
         """
+
+
+class RelayedTranslator(Translator, Protocol):
+    """One that passes its peer's words on as they came, and shows copies of them to the gateway."""
+
+    def read_headers(self, is_read: bool) -> None:
+        """Whether anybody looks at the headers of this peer's messages; while nobody does, they need not be
+        complete."""
+
+
+class Relayed(NamedTuple):
+    """What takes the place of two translators whose peers speak the same protocol: it passes as it came.
+
+    Each with what its peer has sent and nobody has looked at. Both share what waits for the peers: whoever
+    gives anything to one of them lets the other one send, too.
+    """
+
+    client: tuple[RelayedTranslator, bytes]
+    broker: tuple[RelayedTranslator, bytes]
+    #: The largest canonical frame on either side, in bytes.
+    frame_max: int

@@ -23,7 +23,7 @@ from typing import Final, TypeAlias, TypeVar
 import attrs
 
 from amqpgate.bridge.interpreter import Interpreter
-from amqpgate.bridge.translator import Translator
+from amqpgate.bridge.translator import Relayed, Translator
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.errors import UnsupportedVersionError
 from amqpgate.protocol.header import HEADER_MAGIC
@@ -94,6 +94,9 @@ class TranslatedVersion:
     #: Makes the translator of a broker that has answered ``header`` with the same, given a name that no other
     #: connection to the broker has.
     broker: Callable[[str], Translator]
+    #: What takes the place of both, where the client's peer and the broker's both speak the version; None
+    #: where they have to be translated.
+    relayed: Callable[[Translator, Translator], Relayed | None]
     #: Other headers: none.
     client_headers: frozenset[bytes] = attrs.field(default=frozenset(), init=False)
     broker_headers: frozenset[bytes] = attrs.field(default=frozenset(), init=False)
@@ -199,6 +202,18 @@ def interpreter_for(dialect: Dialect) -> Interpreter:
     Raises `UnsupportedVersionError` for a dialect of an unknown version.
     """
     return VERSIONS.numbered(dialect.version).interpreter(dialect)
+
+
+def relayed(client: Translator, broker: Translator, interpreter: Interpreter) -> Relayed | None:
+    """What takes the place of the translators of two peers that are both seen through ``interpreter``.
+
+    None where they have to be translated.
+    """
+    for name in VERSIONS.names:
+        version = VERSIONS.named(name)
+        if isinstance(version, TranslatedVersion) and version.interpreter is interpreter:
+            return version.relayed(client, broker)
+    return None
 
 
 def for_product(interpreter: Interpreter, start_ok: amqp.ConnectionStartOk) -> Interpreter:

@@ -101,6 +101,10 @@ class BufferedSocket:
 
     # -- frames ------------------------------------------------------------------------------
 
+    def read_headers(self, is_read: bool) -> None:
+        """Whether anybody looks at the content headers that come out of it. While nobody does, they may lack
+        properties."""
+
     def recv_into(self, view: memoryview) -> int:
         """Bytes of frames, cut anywhere; 0 at the end of the stream.
 

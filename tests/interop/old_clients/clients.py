@@ -71,10 +71,14 @@ Outcome = Saw | Failed
 class At(Setting):
     """Where a client plays, with an operator who also publishes what old clients cannot."""
 
+    @property
+    def operators_port(self) -> int:
+        return self.rabbitmq.port
+
     def ask(self, what: str) -> Sequence[object]:
         if what != "foreign":
             return Setting.ask(self, what)
-        parameters = pika.ConnectionParameters("127.0.0.1", self.rabbitmq.port, self.vhost)
+        parameters = pika.ConnectionParameters("127.0.0.1", self.operators_port, self.vhost)
         connection = pika.BlockingConnection(parameters)
         channel = connection.channel()
         channel.confirm_delivery()

@@ -35,7 +35,7 @@ from importlib import import_module
 from typing import ClassVar, Final
 
 from amqpgate.bridge.canonical import ConnectionRedirect
-from amqpgate.bridge.translator import Translator
+from amqpgate.bridge.translator import Relayed, Translator
 from amqpgate.bridge.v0_9_1 import Interpreter091
 from amqpgate.bridge.versions import VERSIONS, TranslatedVersion
 from amqpgate.protocol.header import HEADER_0_10
@@ -77,6 +77,11 @@ def _broker(name: str) -> Translator:
     return translator
 
 
+def _relayed(client: Translator, broker: Translator) -> Relayed | None:
+    found: Relayed | None = import_module(f"{__name__}.native.pairing").relayed(client, broker)
+    return found
+
+
 VERSION: Final = VERSIONS.register(
     TranslatedVersion(
         name="0-10",
@@ -84,5 +89,6 @@ VERSION: Final = VERSIONS.register(
         interpreter=Interpreter010(),
         client=_client,
         broker=_broker,
+        relayed=_relayed,
     )
 )

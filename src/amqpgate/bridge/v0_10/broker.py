@@ -36,12 +36,14 @@ from amqpgate.bridge.v0_10.broker_channel import AttachedChannel, ChannelStage
 from amqpgate.bridge.v0_10.broker_incoming import IncomingMessages
 from amqpgate.bridge.v0_10.broker_link import Abilities, ChannelLink, Held
 from amqpgate.bridge.v0_10.broker_login import (
+    FRAME_MAX,
     hears_cancels,
     keeps_used_exchanges,
     open_of,
     redirect_of,
     start_of,
     start_ok_of,
+    takes_reserved_queues,
     tune_of,
     tune_ok_of,
 )
@@ -50,6 +52,7 @@ from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.protocol.frames import FRAME_HEARTBEAT, FRAME_METHOD, FrameDecoder
 from amqpgate.protocol.handshake import CLOSING_STATES, ConnectionState
 from amqpgate.protocol.methods import Role
+from amqpgate.protocol.v0_10.connection import Tuning
 from amqpgate.protocol.v0_10.endpoint import SessionConnection
 from amqpgate.protocol.v0_10.events import (
     CommandsCompleted,
@@ -73,8 +76,6 @@ from amqpgate.wire.v0_10.structs import Control
 
 #: Bytes of frames behind methods that are not answered.
 MOST_KEPT: Final = 256 * 1024
-#: The largest frame of the gateway's where none was agreed, in bytes; RabbitMQ's own.
-_FRAME_MAX: Final = 131_072
 _BEATING: Final = frozenset({ConnectionState.OPENING, ConnectionState.ASKED, ConnectionState.OPEN})
 
 
@@ -104,7 +105,7 @@ class BrokerTranslator:
         self._abilities = Abilities()
         self._connection = SessionConnection(Role.CLIENT)
         self._writer = CanonicalWriter()
-        self._writer.allow(_FRAME_MAX)
+        self._writer.allow(FRAME_MAX)
         # Frames come whole from one who has judged them.
         self._frames = FrameDecoder(0)
         self._channels: dict[int, AttachedChannel] = {}
@@ -153,16 +154,17 @@ class BrokerTranslator:
 
     def _hear(self, event: ConnectionEvent) -> None:
         match event:
+            # Most of what comes.
+            case IncomingCommand() | IncomingHeader() | IncomingBody():
+                channel = self._channels.get(event.channel + 1)
+                if channel is not None:
+                    self._hear_command(channel, event)
             case ConnectionControl(control=control):
                 self._hear_control(control)
             case ConnectionClosed(violation=violation):
                 self._close(violation)
             case ConnectionFailed(violation=violation):
                 raise violation
-            case IncomingCommand() | IncomingHeader() | IncomingBody():
-                channel = self._channels.get(event.channel + 1)
-                if channel is not None:
-                    self._hear_command(channel, event)
             case (
                 CommandsCompleted(channel=number)
                 | SessionBegun(channel=number)
@@ -207,7 +209,10 @@ class BrokerTranslator:
         match control:
             case amqp10.ConnectionStart():
                 keeps = keeps_used_exchanges(control)
-                self._abilities = attrs.evolve(self._abilities, keeps_used_exchanges=keeps)
+                reserved = takes_reserved_queues(control)
+                self._abilities = attrs.evolve(
+                    self._abilities, keeps_used_exchanges=keeps, takes_reserved_queues=reserved
+                )
                 self._say(start_of(control, self._writer.frame_max))
             case amqp10.ConnectionSecure(challenge=challenge):
                 self._say(amqp.ConnectionSecure(challenge or b""))
@@ -230,6 +235,15 @@ class BrokerTranslator:
 
     def _say(self, method: Method) -> None:
         self._writer.method(0, method)
+
+    @property
+    def tune(self) -> Tuning | None:
+        """What was agreed with it; None: nothing yet."""
+        return self._connection.tune
+
+    def take_rest(self) -> bytes:
+        """What it has sent and was not looked at, for whoever takes this one's place."""
+        return self._connection.take_rest()
 
     # The gateway's side.
 
@@ -278,7 +292,7 @@ class BrokerTranslator:
             case amqp.ConnectionSecureOk(response=response):
                 connection.send(amqp10.ConnectionSecureOk(response))
             case amqp.ConnectionTuneOk(frame_max=frame_max):
-                self._writer.allow(frame_max or _FRAME_MAX)
+                self._writer.allow(frame_max or FRAME_MAX)
                 connection.send(tune_ok_of(method, self._tune))
             case amqp.ConnectionOpen():
                 connection.send(open_of(method))

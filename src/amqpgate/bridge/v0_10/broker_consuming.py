@@ -24,9 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import Final
-
-from attrs import frozen
+from typing import Final, NamedTuple
 
 from amqpgate.bridge.v0_10.arguments import subscribe_arguments
 from amqpgate.bridge.v0_10.broker_consumer import (
@@ -56,8 +54,7 @@ _MOST_RANGES: Final = 256
 _MOST_IDS: Final = 4096
 
 
-@frozen
-class _Unsettled:
+class _Unsettled(NamedTuple):
     command_id: int
     consumer: CreditedConsumer
 
@@ -181,16 +178,18 @@ class ChannelConsuming:
         """Whether the client has a consumer there."""
         return any(one.queue == queue and not one.is_get for one in self._consumers.values())
 
-    def forget(self, queue: str) -> list[Command]:
+    def forget(self, queue: str) -> tuple[list[Command], list[amqp.BasicCancel]]:
         """Commands that end the subscriptions to ``queue``, which is to be deleted: the broker ends a session
-        that has one then. A client that hears cancels is told of its consumers.
+        that has one then. And what a client that hears cancels is to be told of its consumers.
         """
         ended = [one for one in self._consumers.values() if one.queue == queue]
         for consumer in ended:
             del self._consumers[consumer.destination]
-            if self._link.abilities.hears_cancels and not consumer.is_get:
-                self._link.say(amqp.BasicCancel(consumer.tag, no_wait=True))
-        return [amqp10.MessageCancel(consumer.destination) for consumer in ended]
+        told = [one for one in ended if self._link.abilities.hears_cancels and not one.is_get]
+        return (
+            [amqp10.MessageCancel(consumer.destination) for consumer in ended],
+            [amqp.BasicCancel(consumer.tag, no_wait=True) for consumer in told],
+        )
 
     def _getter(self, queue: str, *, is_explicit: bool) -> CreditedConsumer | None:
         for consumer in self._consumers.values():

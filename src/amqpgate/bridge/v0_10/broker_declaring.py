@@ -50,11 +50,10 @@ _RESERVED: Final = ("amq.", "qpid.")
 class ChannelDeclaring:
     """See the module. The session's name is unique in the broker: names that are made up have it."""
 
-    __slots__ = ("_consuming", "_keeps_used_exchanges", "_last_queue", "_made", "_name")
+    __slots__ = ("_consuming", "_last_queue", "_link", "_made")
 
     def __init__(self, link: ChannelLink, consuming: ChannelConsuming) -> None:
-        self._name = link.session.name.decode()
-        self._keeps_used_exchanges = link.abilities.keeps_used_exchanges
+        self._link = link
         self._consuming = consuming
         self._last_queue = ""
         self._made = 0
@@ -98,7 +97,9 @@ class ChannelDeclaring:
             name = method.queue
             if not name:
                 self._made += 1
-                name = f"amq.gen-{self._name}-{self._made}"
+                # As RabbitMQ names them, if the broker takes that.
+                prefix = "amq.gen" if self._link.abilities.takes_reserved_queues else "gen"
+                name = f"{prefix}-{self._link.session.name.decode()}-{self._made}"
             declare = queue_declare(attrs.evolve(method, queue=name))
             _, known = yield declare, amqp10.QueueQuery(name.encode())
             if isinstance(known, amqp10.QueueQueryResult) and known.queue:
@@ -113,14 +114,21 @@ class ChannelDeclaring:
         # Our own subscriptions would keep it in use; those of a queue that is auto-delete end it.
         *_, known = yield [query]
         count = 0
+        cancels: list[amqp.BasicCancel] = []
         if _exists(known):
             if method.if_unused and self._consuming.consumes(name):
                 raise ProtocolViolation(406, f"queue '{name}' in use")
             count, _ = _counts(known)
-            *_, known = yield [*self._consuming.forget(name), query]
+            commands, cancels = self._consuming.forget(name)
+            *_, known = yield [*commands, query]
         if _exists(known):
             yield (amqp10.QueueDelete(name.encode(), method.if_unused, method.if_empty),)
-        return amqp.QueueDeleteOk(count)
+        # RabbitMQ tells of its end before it tells consumers.
+        if not method.no_wait:
+            self._link.say(amqp.QueueDeleteOk(count))
+        for cancel in cancels:
+            self._link.say(cancel)
+        return None
 
     def _purge(self, method: amqp.QueuePurge) -> Steps:
         name = self.queue_of(method.queue).encode()
@@ -169,7 +177,7 @@ class ChannelDeclaring:
         name = method.exchange.encode()
         (known,) = yield (amqp10.ExchangeQuery(name),)
         if _is_found(known):
-            if method.if_unused and not self._keeps_used_exchanges:
+            if method.if_unused and not self._link.abilities.keeps_used_exchanges:
                 raise ProtocolViolation(540, "if-unused: the broker deletes exchanges that are in use, too")
             yield (amqp10.ExchangeDelete(name, method.if_unused),)
         return amqp.ExchangeDeleteOk()

@@ -7,8 +7,9 @@ start              mechanisms are an array, less those that nobody in between co
                    does for a client counts among the broker's capabilities
 start-ok           a response that is empty is left out where the mechanism lets the server begin: qpidd takes
                    it for an answer. Words that make it treat a client as a broker are left out, too
-tune               channels are counted from 0, their number is the same; a frame of 0-9-1 has room for
-                   the payload of one of 0-10; the heartbeat is the most that the broker allows
+tune               channels are counted from 0, their number is the same; frames are cut anew, and of 0-9-1
+                   those of RabbitMQ's size are taken, which some clients send unasked; the heartbeat is the
+                   most that the broker allows
 tune-ok            what was agreed, within what was offered; frames as large as the broker takes
 open               virtual-host; what 0-8 calls insist, which no client of 0-9-1 has
 redirect           addresses are taken out of URLs, which may have several
@@ -23,7 +24,7 @@ from typing import Final
 from amqpgate.bridge.canonical import ConnectionRedirect
 from amqpgate.bridge.v0_10.tables import from_table, to_table
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.frames import FRAME_MIN_SIZE, FRAME_OVERHEAD
+from amqpgate.protocol.frames import FRAME_OVERHEAD
 from amqpgate.protocol.v0_10.connection import Tuning, offered
 from amqpgate.protocol.v0_10.frames import FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE
 from amqpgate.protocol.v0_10.login import passable, without_link_properties
@@ -42,6 +43,8 @@ _CAPABILITIES: Final = {
 }
 #: Mechanisms in which an empty response is all that there is to say; in others the server begins.
 _SILENT: Final = frozenset({"ANONYMOUS", "EXTERNAL"})
+#: The largest frame of 0-9-1, in bytes: RabbitMQ's own.
+FRAME_MAX: Final = 131_072
 #: Bytes of words, at most: what a mechanism or a locale may have.
 _MOST_WORD: Final = 255
 
@@ -95,6 +98,13 @@ def keeps_used_exchanges(start: amqp10.ConnectionStart) -> bool:
     return to_table(start.server_properties, lenient=True).get("product") != "qpid-cpp"
 
 
+def takes_reserved_queues(start: amqp10.ConnectionStart) -> bool:
+    """Whether clients may declare queues whose names begin with "amq.", which the standard reserves: Qpid's
+    brokers look at names of exchanges only."""
+    product = to_table(start.server_properties, lenient=True).get("product")
+    return isinstance(product, str) and "qpid" in product.lower()
+
+
 def hears_cancels(start_ok: amqp.ConnectionStartOk) -> bool:
     """Whether the client takes basic.cancel."""
     capabilities = start_ok.client_properties.get("capabilities")
@@ -108,10 +118,7 @@ def tune_of(tune: amqp10.ConnectionTune) -> amqp.ConnectionTune:
         raise ProtocolViolation(501, "connection.tune offers no channels, or frames that nothing fits into")
     if offer.heartbeat_min > offer.heartbeat:
         raise ProtocolViolation(501, "connection.tune asks for a heartbeat above the one that it allows")
-    payload = offer.max_frame_size - FRAME_HEADER_SIZE
-    return amqp.ConnectionTune(
-        offer.channel_max, max(payload + FRAME_OVERHEAD, FRAME_MIN_SIZE), offer.heartbeat
-    )
+    return amqp.ConnectionTune(offer.channel_max, FRAME_MAX, offer.heartbeat)
 
 
 def tune_ok_of(tune_ok: amqp.ConnectionTuneOk, tune: amqp10.ConnectionTune) -> amqp10.ConnectionTuneOk:

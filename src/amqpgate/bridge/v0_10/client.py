@@ -46,6 +46,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.handshake import ConnectionState
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.sasl import user_of
+from amqpgate.protocol.v0_10.connection import Tuning
 from amqpgate.protocol.v0_10.endpoint import SessionConnection
 from amqpgate.protocol.v0_10.events import (
     CommandsCompleted,
@@ -196,6 +197,15 @@ class ClientTranslator:
             return
         self._link.log_in(user or "", start_ok.client_properties.get(_PROCESS))
         self._connection.log_in(self._link.login.encode("utf-8", "surrogateescape"))
+
+    @property
+    def tune(self) -> Tuning | None:
+        """What was agreed with it; None: nothing yet."""
+        return self._connection.tune
+
+    def take_rest(self) -> bytes:
+        """What it has sent and was not looked at, for whoever takes this one's place."""
+        return self._connection.take_rest()
 
     # The gateway's side.
 

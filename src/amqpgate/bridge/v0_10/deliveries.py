@@ -95,9 +95,22 @@ def delivery_of(
         body_size=len(body),
         milliseconds=is_for_jms,
     )
-    is_told = is_for_jms or message != MessageProperties(len(body))
-    structs = (delivery, message) if is_told else (delivery,)
+    structs = (delivery,) if not is_for_jms and _says_nothing(message) else (delivery, message)
     return HeldTransfer(method.delivery_tag, queue, consumer, structs, body)
+
+
+def _says_nothing(message: MessageProperties) -> bool:
+    """Whether there is nothing in them but the size of the body, which everybody sees. For each message."""
+    return (
+        message.content_type is None
+        and message.application_headers is None
+        and message.message_id is None
+        and message.correlation_id is None
+        and message.reply_to is None
+        and message.content_encoding is None
+        and message.user_id is None
+        and message.app_id is None
+    )
 
 
 class ById(Generic[T]):

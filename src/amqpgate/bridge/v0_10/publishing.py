@@ -275,11 +275,10 @@ class Publisher:
 
     def rest(self) -> None:
         """All of a read is published. Where the broker has no confirms, it is asked to commit that."""
-        channel = self._pub
-        last = self._unconfirmed.last
-        if self._link.numbers.has_confirms or not channel.is_open or last is None:
+        if self._link.numbers.has_confirms:
             return
-        if not self._commits or self._commits[-1] != last:
+        channel, last = self._pub, self._unconfirmed.last
+        if channel.is_open and last is not None and (not self._commits or self._commits[-1] != last):
             channel.send(amqp.TxCommit())
             self._commits.append(last)
 

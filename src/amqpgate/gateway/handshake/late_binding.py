@@ -38,7 +38,7 @@ from amqpgate.bridge import interpreter_for, pair_of
 from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.handshake.offers import start_for, tune_for
-from amqpgate.gateway.handshake.passthrough import established
+from amqpgate.gateway.handshake.passthrough import established, relay_frames
 from amqpgate.gateway.handshake.pooled_login import PooledLogin
 from amqpgate.gateway.pool.pooled_upstream import PooledSource
 from amqpgate.gateway.session.established import Established
@@ -131,8 +131,9 @@ class LateBinding:
             finally:
                 self.broker = broker.line.hop
             dialler.cluster.succeeded(line.endpoint)
+            frame_max = relay_frames(client, broker.line.hop)
             await client.say(amqp.ConnectionOpenOk())
-            return established(client, tune, broker.line.hop, upstream, dialler.choice)
+            return established(client, tune, broker.line.hop, upstream, dialler.choice, frame_max)
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:
         """Ask clusters what they offer that have not said so yet."""

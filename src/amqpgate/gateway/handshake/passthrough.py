@@ -98,7 +98,11 @@ class Passthrough:
             if self.dialler.settings.has_login:
                 user = await self.client.context.principals.user_of(self.client, self.dialler, user)
             upstream_tune = await self._open(user, client_tune, upstream_tune)
-            return established(self.client, client_tune, self.hop, upstream_tune, self.dialler.choice)
+            frame_max = relay_frames(self.client, self.hop)
+            await self.client.say(amqp.ConnectionOpenOk())
+            return established(
+                self.client, client_tune, self.hop, upstream_tune, self.dialler.choice, frame_max
+            )
 
     async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
         if isinstance(greeting, amqp.ConnectionClose):
@@ -222,7 +226,6 @@ class Passthrough:
         answer = await self._from_broker(amqp.ConnectionOpenOk, ConnectionRedirect)
         if isinstance(answer, ConnectionRedirect):
             upstream_tune = await self._follow(answer, client_tune, request)
-        await self.client.say(amqp.ConnectionOpenOk())
         return upstream_tune
 
     async def _follow(
@@ -271,21 +274,39 @@ class Passthrough:
         raise UpstreamFaultError(f"expected '{expected.NAME}', got '{method.NAME}'")
 
 
+def relay_frames(client: ClientHandshake, broker: MethodStream) -> int | None:
+    """Where both peers speak the same protocol, and it is not 0-9-1's frames, what they say passes as it
+    came from now on: to be called when the broker has said open-ok and the client has not heard it.
+
+    The largest frame that the gateway sees, in bytes; None where they are translated: so are those whose
+    messages are to be changed.
+    """
+    return None if client.policies.transform is not None else client.hop.relay_to(broker)
+
+
 def established(
     client: ClientHandshake,
     client_tune: Tune,
     broker: MethodStream,
     broker_tune: Tune,
     choice: Choice | None,
+    relayed_frame_max: int | None,
 ) -> Established:
-    """What a session is made from, given both ends of the handshake."""
+    """What a session is made from, given both ends of the handshake, and what `relay_frames` says."""
+    capabilities = client.capabilities
+    if relayed_frame_max is not None:
+        client_tune = attrs.evolve(client_tune, frame_max=relayed_frame_max)
+        broker_tune = attrs.evolve(broker_tune, frame_max=relayed_frame_max)
+        # Nothing is said to it that its broker has not said.
+        capabilities = frozenset()
     return Established(
         client.policies,
         hand_over(client.hop, client_tune),
         OwnSource(hand_over(broker, broker_tune)),
         broker_tune.channel_max,
         pair_of(client.hop.interpreter, broker.interpreter),
-        client.capabilities,
+        capabilities,
         choice,
         client.keeps_deliveries,
+        relayed_frame_max is not None,
     )

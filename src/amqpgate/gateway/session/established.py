@@ -69,6 +69,8 @@ class Established:
     choice: Choice | None = None
     #: Whether channel.flow off is done here for a client of 0-9-1, too.
     keeps_deliveries: bool = False
+    #: Whether what both peers say passes as it came.
+    is_relayed: bool = False
 
     def close(self) -> None:
         """Close the sockets: no session comes about."""

@@ -40,6 +40,8 @@ class PublishHandler:
     relay: Relay
     channels: SessionChannels
     session_policies: SessionPolicies
+    #: Whether a denial always closes its channel, whatever the policy says.
+    closes: bool = False
     publish_denial: PublishDenials = attrs.field(init=False)
     #: The limits of all its operations.
     operation_limits: OperationLimits = attrs.field(init=False)
@@ -192,8 +194,10 @@ class PublishHandler:
         self.refused += 1
         try:
             size = None if header is None else size_of(header)
-            if verdict.on_denied == "channel-close" or not self.publish_denial.can_answer(
-                channel, verdict, size
+            if (
+                self.closes
+                or verdict.on_denied == "channel-close"
+                or not self.publish_denial.can_answer(channel, verdict, size)
             ):
                 is_limit = denial.is_limit
                 why = (

@@ -61,6 +61,7 @@ class SharedFacts:
             facts.channel_max,
             facts.hears_cancels,
             facts.keeps_deliveries,
+            facts.is_relayed,
             None if choice is None else (choice.policy, choice.cluster, id(choice.route)),
         )
         known = self._kinds.get(key)
@@ -123,6 +124,7 @@ class SessionRegistry:
             "consumer_cancel_notify" in established.capabilities,
             established.choice,
             established.keeps_deliveries,
+            established.is_relayed,
         )
         principal, facts = self._shared.of(policies.principal, facts)
         transform = policies.transform

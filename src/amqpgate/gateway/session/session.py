@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from amqpgate.bridge import Interpreter
-from amqpgate.datapath.engine import End, HandedOverSocket, Pump
+from amqpgate.datapath.engine import BufferedSocket, End, HandedOverSocket, Pump
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
@@ -44,6 +44,8 @@ class SessionFacts:
     choice: Choice | None = None
     #: Whether channel.flow off is done here for a client of 0-9-1, too.
     keeps_deliveries: bool = False
+    #: Whether commands are numbered by both peers, so that none can be left out: a denial ends its session.
+    is_relayed: bool = False
 
     def version(self, side: Side) -> str:
         """The version of AMQP that a peer speaks, such as "0-9-1"."""
@@ -142,6 +144,8 @@ class Session:
         if to_client.shows_content and not shows_content:
             self.channels.unheard()
         self.relay.down.shows_content = shows_content
+        if self.facts.is_relayed:
+            _read_headers(self.relay, up, down or shows_content)
         for lane, has_flows in ((to_broker, up), (to_client, down)):
             if not has_flows or lane.flows is None:
                 lane.flows = FlowTable() if has_flows else None
@@ -154,7 +158,9 @@ class Session:
         relay = self.relay = upstream.relay
         self.channels = SessionChannels(relay, relay.channels, upstream=upstream)
         self.consumers = Consumers(relay, self.channels, self.facts.hears_cancels, self.session_policies)
-        self.publishes = PublishHandler(relay, self.channels, self.session_policies)
+        self.publishes = PublishHandler(
+            relay, self.channels, self.session_policies, closes=self.facts.is_relayed
+        )
         rewriter = self.session_policies.rewriter
         if rewriter is not None:
             rewriter.enter(relay)
@@ -220,3 +226,10 @@ class Session:
         """
         self.session_policies.release()
         self.relay.up.flows = self.relay.down.flows = None
+
+
+def _read_headers(relay: Relay, *are_read: bool) -> None:
+    """Whether anybody looks at the headers of messages, by the side that they come from."""
+    for endpoint, is_read in zip(relay.endpoints, are_read, strict=True):
+        if isinstance(endpoint.sock, BufferedSocket):
+            endpoint.sock.read_headers(is_read)

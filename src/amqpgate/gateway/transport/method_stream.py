@@ -14,7 +14,7 @@ import ssl
 
 import trio
 
-from amqpgate.bridge import NATIVE, Interpreter, Translator
+from amqpgate.bridge import NATIVE, Interpreter, Translator, relayed
 from amqpgate.datapath.engine import BufferedSocket, HandedOverSocket, Socket
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.transport.translated_socket import TranslatedSocket
@@ -72,6 +72,20 @@ class MethodStream:
         What the peer has sent behind its protocol header, and was received with it, goes there first.
         """
         self.sock = self.translated = TranslatedSocket(self.inner, translator, self.decoder.take_rest())
+
+    def relay_to(self, broker: MethodStream) -> int | None:
+        """Pass on as it came what both peers say from now on: before open-ok, which the broker has said.
+
+        The largest canonical frame, in bytes; None where they do not speak the same protocol, or 0-9-1.
+        """
+        ours, theirs = self.translated, broker.translated
+        if ours is None or theirs is None or self.interpreter is not broker.interpreter:
+            return None
+        found = relayed(ours.translator, theirs.translator, self.interpreter)
+        if found is None:
+            return None
+        ours.relay_to(theirs, found)
+        return found.frame_max
 
     @property
     def is_tls(self) -> bool:

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from amqpgate.bridge import Translator
+from amqpgate.bridge import Relayed, RelayedTranslator, Translator
 from amqpgate.datapath.engine import BufferedSocket, Bytes
 from amqpgate.datapath.schedule import TURN
 from amqpgate.errors import ProtocolViolation
@@ -59,6 +59,9 @@ class TranslatedSocket(BufferedSocket):
     ) -> None:
         self.inner = inner
         self._translator = translator
+        #: The other socket of a session whose translators share what waits for their peers, and its own one.
+        self._beside: TranslatedSocket | None = None
+        self._relayed: RelayedTranslator | None = None
         self._clock = clock
         #: Received, and not given to the translator yet.
         self._input = memoryview(first)
@@ -70,6 +73,27 @@ class TranslatedSocket(BufferedSocket):
         #: Why nothing can be sent any more.
         self._broken: OSError | None = None
         self._has_heard = self._has_said = False
+
+    @property
+    def translator(self) -> Translator:
+        """The one that it has now."""
+        return self._translator
+
+    def relay_to(self, beside: TranslatedSocket, relayed: Relayed) -> None:
+        """From now on what the peer says goes to the broker at ``beside`` as it came, and back."""
+        self._exchange(relayed.client, beside)
+        beside._exchange(relayed.broker, self)
+
+    def read_headers(self, is_read: bool) -> None:
+        if self._relayed is not None:
+            self._relayed.read_headers(is_read)
+
+    def _exchange(self, end: tuple[RelayedTranslator, bytes], beside: TranslatedSocket) -> None:
+        self._take_bytes()
+        self._relayed, rest = end
+        self._translator = self._relayed
+        self._input = memoryview(rest + bytes(self._input))
+        self._beside = beside
 
     # -- from the peer -----------------------------------------------------------------------
 
@@ -123,6 +147,7 @@ class TranslatedSocket(BufferedSocket):
                 break
             is_turn_over = self._clock() >= until
         self._try_to_flush()
+        self._let_other_send()
         return bytes(frames)
 
     def _feed(self) -> bool:
@@ -181,6 +206,7 @@ class TranslatedSocket(BufferedSocket):
                 self._try_to_flush()
                 if self._out or self._broken is not None or self._clock() >= until:
                     break
+        self._let_other_send()
         if not taken:
             raise _would_block()
         return taken
@@ -210,6 +236,8 @@ class TranslatedSocket(BufferedSocket):
                 raise
             del self._out[:sent]
             self._has_said = True
+            if not self._out and self._beside is not None:
+                self._take_bytes()
 
     def beat(self) -> None:
         if not self._has_said and not self._out:
@@ -225,9 +253,17 @@ class TranslatedSocket(BufferedSocket):
             self._take_bytes()
 
     def _take_bytes(self) -> None:
+        if len(self._out) > MOST_UNSENT and self._beside is not None:
+            # They are the other peer's, which is not read while they wait.
+            return
         data = self._translator.bytes_for_peer()
         if self._broken is None:
             self._out += data
+
+    def _let_other_send(self) -> None:
+        """What one peer has said may have to go to the other one at once."""
+        if self._beside is not None:
+            self._beside._try_to_flush()
 
     def _try_to_flush(self) -> None:
         """As ``flush``. What the peer has sent is heard, though nothing can be sent to it any more."""

@@ -284,6 +284,10 @@ class SessionConnection:
         self._attachments.read()
         return self._writer.take()
 
+    def take_rest(self) -> bytes:
+        """What was received and not looked at yet, for somebody who goes on with it."""
+        return self._decoder.take(len(self._decoder)) or b""
+
     def lost(self) -> None:
         """The peer is gone: let go of the sessions' names."""
         self._enter(ConnectionState.CLOSED)

@@ -192,6 +192,11 @@ class RangeSet:
                 at += 1
         return SequenceSet(tuple(found))
 
+    @property
+    def first(self) -> int | None:
+        """The number that comes before all others."""
+        return self._lowers[0] & _MASK if self._lowers else None
+
     def frozen(self) -> SequenceSet:
         """The set as it is now."""
         pairs = zip(self._lowers, self._uppers, strict=True)

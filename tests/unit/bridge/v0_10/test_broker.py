@@ -115,11 +115,11 @@ def test_tune_and_open() -> None:
 @pytest.mark.parametrize(
     ("tuning", "offered", "wanted", "answer"),
     [
-        # The payload of both kinds of frames is the same.
-        (Tuning(), (256, 65531, 120), (0, 0, 0), (256, 65535, 0)),
-        (Tuning(), (256, 65531, 120), (10, 8192, 60), (10, 65535, 60)),
-        (Tuning(channel_max=7, max_frame_size=4096), (7, 4096, 120), (7, 4096, 500), (7, 4096, 120)),
-        (Tuning(heartbeat_min=10), (256, 65531, 120), (1, 4096, 0), (1, 65535, 10)),
+        # Frames are cut anew.
+        (Tuning(), (256, 131_072, 120), (0, 0, 0), (256, 65535, 0)),
+        (Tuning(), (256, 131_072, 120), (10, 8192, 60), (10, 65535, 60)),
+        (Tuning(channel_max=7, max_frame_size=4096), (7, 131_072, 120), (7, 4096, 500), (7, 4096, 120)),
+        (Tuning(heartbeat_min=10), (256, 131_072, 120), (1, 4096, 0), (1, 65535, 10)),
     ],
 )
 def test_tune_is_answered_within_the_offer(tuning, offered, wanted, answer) -> None:
@@ -472,7 +472,7 @@ def _answer(translator: BrokerTranslator, method: object) -> None:
         case amqp.ConnectionSecure():
             translator.from_gateway(method_frame(0, amqp.ConnectionSecureOk(b"x")))
         case amqp.ConnectionTune():
-            assert method == amqp.ConnectionTune(65534, 65531, 120)
-            tune_ok = amqp.ConnectionTuneOk(2047, 65531, 60)
+            assert method == amqp.ConnectionTune(65534, 131_072, 120)
+            tune_ok = amqp.ConnectionTuneOk(2047, 131_072, 60)
             translator.from_gateway(method_frame(0, tune_ok) + method_frame(0, amqp.ConnectionOpen("/")))
     translator.bytes_for_peer()

@@ -44,6 +44,12 @@ def test_a_queue_without_a_name_gets_one_which_is_the_last(lab: BrokerLab) -> No
     assert lab.commands() == [amqp10.ExchangeBind(name.encode(), b"amq.topic", b"k")]
 
 
+def test_a_name_that_is_made_up_is_not_reserved_where_that_matters() -> None:
+    other = BrokerLab()
+    other.start = attrs.evolve(START, server_properties=None)
+    assert other.login().open().call(amqp.QueueDeclare()).queue.startswith("gen-gate.1-")
+
+
 @pytest.mark.parametrize(
     "method", [amqp.QueuePurge(), amqp.BasicConsume(), amqp.BasicGet(), amqp.QueueDelete()]
 )
@@ -136,8 +142,8 @@ def test_delete_ends_the_consumers_of_its_channel_before(lab: BrokerLab) -> None
     assert lab.call(amqp.QueueDeclare(queue="q", passive=True)) == amqp.QueueDeclareOk("q")
     lab.commands()
     assert lab.say(1, amqp.QueueDelete(queue="q")) == [
-        Heard(1, amqp.BasicCancel("tag", no_wait=True)),
         Heard(1, amqp.QueueDeleteOk()),
+        Heard(1, amqp.BasicCancel("tag", no_wait=True)),
     ]
     assert lab.commands()[1:] == [
         amqp10.MessageCancel(b"tag"),
@@ -145,6 +151,13 @@ def test_delete_ends_the_consumers_of_its_channel_before(lab: BrokerLab) -> None
         amqp10.QueueDelete(b"q"),
     ]
     assert lab.call(amqp.BasicConsume(queue="q", consumer_tag="tag")) == amqp.BasicConsumeOk("tag")
+
+
+def test_a_delete_without_an_answer_cancels_consumers_all_the_same(lab: BrokerLab) -> None:
+    lab.results[b"q"] = queue(b"q")
+    lab.call(amqp.BasicConsume(queue="q", consumer_tag="tag"))
+    delete = amqp.QueueDelete(queue="q", no_wait=True)
+    assert lab.say(1, delete) == [Heard(1, amqp.BasicCancel("tag", no_wait=True))]
 
 
 def test_a_client_that_takes_no_cancel_is_sent_none() -> None:

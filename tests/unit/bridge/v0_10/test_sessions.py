@@ -213,3 +213,27 @@ def test_jms_clients_get_milliseconds_and_properties_always(process: bytes, seco
     assert isinstance(delivery, amqp10.DeliveryProperties)
     assert delivery.timestamp == 1_700_000_000 * (1 if seconds else 1000)
     assert others == ([] if seconds else [amqp10.MessageProperties(content_length=1)])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        amqp10.MessageProperties(message_id=bytes(16)),
+        amqp10.MessageProperties(correlation_id=b"c"),
+        amqp10.MessageProperties(reply_to=amqp10.ReplyTo(routing_key=b"r")),
+        amqp10.MessageProperties(content_type=b"t"),
+        amqp10.MessageProperties(content_encoding=b"e"),
+        amqp10.MessageProperties(user_id=b"guest"),
+        amqp10.MessageProperties(app_id=b"a"),
+        amqp10.MessageProperties(application_headers=Map(((b"a", Value(TypeCode.STR16, b"b")),))),
+    ],
+)
+def test_each_property_is_told(said: amqp10.MessageProperties) -> None:
+    lab = Lab().open().attach()
+    lab.do(amqp10.QueueDeclare(queue=b"q"))
+    lab.transfer(b"1", structs=[amqp10.DeliveryProperties(routing_key=b"q"), said])
+    lab.do(amqp10.MessageSubscribe(queue=b"q", destination=b"d", accept_mode=0, acquire_mode=0))
+    lab.do(amqp10.MessageFlow(destination=b"d", unit=1, value=0xFFFFFFFF))
+    lab.do(amqp10.MessageFlow(destination=b"d", unit=0, value=1))
+    [transfer] = [one for one in lab.heard if one.body]
+    assert transfer.structs[1] == evolve(said, content_length=1)

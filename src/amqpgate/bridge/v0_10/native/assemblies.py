@@ -1,0 +1,254 @@
+"""Bytes of one direction to assemblies, each with its frames as they came.
+
+Chapter "Transport", "Assemblies, Segments, and Frames"; ``protocol.v0_10.segments`` has the order of
+segments. Here an assembly comes out when it is whole, with its body: who judges it decides whether any of it
+is passed on.
+
+What a frame is its type says, and here its track has to agree: peers differ in which of the two they go by,
+and what is judged must be what is done.
+
+Memory
+    Of all assemblies that are not whole ``most_body`` bytes, and `MOST_PARTIAL` of them at most in the
+    middle of a command or a header, each of which has `MOST_FRAME_SIZE` bytes at most.
+
+Error handling
+    Frames that cannot be, or do not follow each other as they must: :class:`ProtocolViolation` 501. Too much
+    that is not whole: 506. Nothing more can be understood then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.v0_10.frames import (
+    BODY,
+    COMMAND,
+    COMMAND_TRACK,
+    CONTROL,
+    CONTROL_TRACK,
+    FIRST_FRAME,
+    FIRST_SEGMENT,
+    FRAME_HEADER_SIZE,
+    HEADER,
+    LAST_FRAME,
+    LAST_SEGMENT,
+    MOST_FRAME_SIZE,
+    body_frames,
+    command_frames,
+    control_frame,
+)
+from amqpgate.protocol.v0_10.segments import FOLLOWING, MOST_PARTIAL
+
+_HEAD: Final = Struct(">BBHxBHxxxx")
+_ALONE: Final = FIRST_SEGMENT | LAST_SEGMENT | FIRST_FRAME | LAST_FRAME
+_SEGMENT_FLAGS: Final = FIRST_SEGMENT | LAST_SEGMENT
+_BEGINNING: Final = FIRST_SEGMENT | FIRST_FRAME
+_ENDING: Final = LAST_SEGMENT | LAST_FRAME
+#: The one frame of a command, a header and a body that follow each other.
+_FIRST_WHOLE: Final = FIRST_SEGMENT | FIRST_FRAME | LAST_FRAME
+_MIDDLE_WHOLE: Final = FIRST_FRAME | LAST_FRAME
+_LAST_WHOLE: Final = LAST_SEGMENT | FIRST_FRAME | LAST_FRAME
+_TRACKS: Final = (CONTROL_TRACK, COMMAND_TRACK, COMMAND_TRACK, COMMAND_TRACK)
+_NAMES: Final = ("control", "command", "header", "body")
+
+
+class Assembly(NamedTuple):
+    """A control, or a command with what it carries."""
+
+    channel: int
+    #: `CONTROL` or `COMMAND`.
+    kind: int
+    #: Payload of the control or command segment.
+    segment: bytes
+    #: Payload of the header segment; None: there is none.
+    header: bytes | None
+    #: None: there is no such segment.
+    body: bytes | None
+    #: All its frames, as they came.
+    original: bytes
+
+
+def cut(assembly: Assembly, most: int) -> Assembly:
+    """The same in frames of at most ``most`` bytes. Violation 506 if only a body could be cut for that."""
+    channel, kind, segment, header, body, _ = assembly
+    if kind == CONTROL:
+        return assembly._replace(original=control_frame(channel, segment, most))
+    frames = command_frames(channel, segment, header, has_body=body is not None, max_frame_size=most)
+    if body is not None:
+        frames = b"".join((frames, *body_frames(channel, body, most)))
+    return assembly._replace(original=frames)
+
+
+class _Unfinished:
+    """An assembly that is not whole."""
+
+    __slots__ = ("flags", "frames", "is_within", "kind", "segments", "size")
+
+    def __init__(self) -> None:
+        #: The segment that came last, or is coming, and whether it is the first, the last, both or neither.
+        self.kind = COMMAND
+        self.flags = 0
+        #: Some of its frames are still to come.
+        self.is_within = False
+        #: Payloads, by type of segment.
+        self.segments: dict[int, list[bytes]] = {}
+        self.frames: list[bytes] = []
+        #: Bytes of all frames.
+        self.size = 0
+
+    def is_next(self, flags: int, kind: int) -> bool:
+        """Whether a frame may come now."""
+        if flags & FIRST_FRAME:
+            return not self.is_within and kind in FOLLOWING[self.kind] and not flags & FIRST_SEGMENT
+        return self.is_within and kind == self.kind and flags & _SEGMENT_FLAGS == self.flags
+
+
+class AssemblyReader:
+    """One direction of one connection, behind its handshake. ``most_body`` is in bytes."""
+
+    __slots__ = ("_chunks", "_have", "_kept", "_most_body", "_need", "_open", "_partial", "_stale")
+
+    def __init__(self, most_body: int) -> None:
+        self._most_body = most_body
+        #: Bytes that make no frame yet, and how many there must be to go on.
+        self._chunks: list[bytes] = []
+        self._have = 0
+        self._need = FRAME_HEADER_SIZE
+        #: By channel and track.
+        self._open: dict[int, _Unfinished] = {}
+        #: Bytes of all of those.
+        self._kept = 0
+        #: How many are in the middle of a command or a header.
+        self._partial = 0
+        #: Those that are of sessions that are over, and need not go on.
+        self._stale: set[int] = set()
+
+    def feed(self, data: bytes) -> Iterator[Assembly]:
+        """What is whole with these bytes. To be iterated to its end."""
+        self._chunks.append(data)
+        self._have += len(data)
+        if self._have < self._need:
+            return
+        buf = data if len(self._chunks) == 1 else b"".join(self._chunks)
+        unpack, has_open = _HEAD.unpack_from, self._open
+        end, pos = len(buf), 0
+        need = FRAME_HEADER_SIZE
+        while end - pos >= FRAME_HEADER_SIZE:
+            flags, kind, size, track, channel = unpack(buf, pos)
+            if flags > _ALONE or kind > BODY or size < FRAME_HEADER_SIZE or track & 0x0F != _TRACKS[kind]:
+                raise ProtocolViolation(501, f"malformed frame of type {kind}, {size} bytes", channel=channel)
+            stop = pos + size
+            if stop > end:
+                need = size
+                break
+            payload = buf[pos + FRAME_HEADER_SIZE : stop]
+            is_beginning = channel << 1 | (kind > CONTROL) not in has_open
+            if flags == _ALONE and kind <= COMMAND and is_beginning:
+                yield Assembly(channel, kind, payload, None, None, buf[pos:stop])
+                pos = stop
+                continue
+            if flags == _FIRST_WHOLE and kind == COMMAND and is_beginning:
+                # Nearly all messages: three frames that are there.
+                whole = self._whole(buf, pos, stop, end, channel, payload)
+                if whole is not None:
+                    yield whole
+                    pos += len(whole.original)
+                    continue
+            assembly = self._take(flags, kind, channel, payload, buf[pos:stop])
+            pos = stop
+            if assembly is not None:
+                yield assembly
+        rest = buf[pos:]
+        self._chunks = [rest] if rest else []
+        self._have, self._need = len(rest), need
+
+    def abandon(self, channel: int) -> None:
+        """The channel's session is over: its peer may leave an assembly unfinished."""
+        key = channel << 1 | 1
+        if key in self._open:
+            self._stale.add(key)
+
+    @staticmethod
+    def _whole(
+        buf: bytes, start: int, second: int, end: int, channel: int, command: bytes
+    ) -> Assembly | None:
+        """A message of which each segment is one frame, if all of it is there."""
+        if end - second < FRAME_HEADER_SIZE:
+            return None
+        flags, kind, size, _, same = _HEAD.unpack_from(buf, second)
+        third = second + size
+        if kind != HEADER or same != channel or size < FRAME_HEADER_SIZE or third > end:
+            return None
+        header = buf[second + FRAME_HEADER_SIZE : third]
+        if buf[second + 5] & 0x0F != COMMAND_TRACK:
+            return None
+        if flags == _LAST_WHOLE:
+            return Assembly(channel, COMMAND, command, header, None, buf[start:third])
+        if flags != _MIDDLE_WHOLE or end - third < FRAME_HEADER_SIZE:
+            return None
+        flags, kind, size, track, same = _HEAD.unpack_from(buf, third)
+        stop = third + size
+        if flags != _LAST_WHOLE or kind != BODY or same != channel or stop > end:
+            return None
+        if size < FRAME_HEADER_SIZE or track & 0x0F != COMMAND_TRACK:
+            return None
+        return Assembly(
+            channel, COMMAND, command, header, buf[third + FRAME_HEADER_SIZE : stop], buf[start:stop]
+        )
+
+    def _take(self, flags: int, kind: int, channel: int, payload: bytes, frame: bytes) -> Assembly | None:
+        """A frame of an assembly that has several, or that is not alone for another reason."""
+        key = channel << 1 | (kind > CONTROL)
+        assembly = self._open.get(key)
+        if assembly is not None and key in self._stale and flags & _BEGINNING == _BEGINNING:
+            self._drop(key)
+            assembly = None
+        if assembly is None:
+            is_next = flags & _BEGINNING == _BEGINNING and (
+                kind == COMMAND or (kind == CONTROL and flags & LAST_SEGMENT > 0)
+            )
+        else:
+            is_next = assembly.is_next(flags, kind)
+        if not is_next or (kind == BODY and not flags & LAST_SEGMENT):
+            raise ProtocolViolation(501, f"{_NAMES[kind]} frame out of place", channel=channel)
+        if assembly is None:
+            assembly = self._open[key] = _Unfinished()
+        self._add(assembly, flags, kind, payload, frame)
+        if flags & _ENDING != _ENDING:
+            return None
+        segments = {name: b"".join(parts) for name, parts in assembly.segments.items()}
+        self._drop(key)
+        return Assembly(
+            channel,
+            CONTROL if kind == CONTROL else COMMAND,
+            segments[CONTROL if kind == CONTROL else COMMAND],
+            segments.get(HEADER),
+            segments.get(BODY),
+            b"".join(assembly.frames),
+        )
+
+    def _add(self, assembly: _Unfinished, flags: int, kind: int, payload: bytes, frame: bytes) -> None:
+        was_partial = assembly.is_within and assembly.kind != BODY
+        assembly.kind, assembly.flags = kind, flags & _SEGMENT_FLAGS
+        assembly.is_within = not flags & LAST_FRAME
+        parts = assembly.segments.setdefault(kind, [])
+        parts.append(payload)
+        assembly.frames.append(frame)
+        assembly.size += len(frame)
+        self._kept += len(frame)
+        self._partial += int(assembly.is_within and kind != BODY) - int(was_partial)
+        if self._partial > MOST_PARTIAL or (
+            kind != BODY and len(parts) > 1 and sum(map(len, parts)) > MOST_FRAME_SIZE
+        ):
+            raise ProtocolViolation(506, "too much of commands and headers that are not whole")
+        if self._kept > self._most_body:
+            raise ProtocolViolation(506, f"messages of more than {self._most_body} bytes")
+
+    def _drop(self, key: int) -> None:
+        assembly = self._open.pop(key)
+        self._kept -= assembly.size
+        self._partial -= int(assembly.is_within and assembly.kind != BODY)
+        self._stale.discard(key)

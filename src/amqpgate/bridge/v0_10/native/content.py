@@ -1,0 +1,194 @@
+"""The copy of a transfer: basic.publish or basic.deliver, with the message.
+
+A message of which nothing but its body is new, or the body and the delivery tag, is not decoded again: what
+was made of its command and header is kept, for the `MOST_KINDS` that came last.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple, TypeVar
+
+from amqpgate.bridge.v0_10.native.copies import NAMELESS, is_silent
+from amqpgate.bridge.v0_10.native.headers import QuickHeader, delivery_part, quick_header
+from amqpgate.bridge.v0_10.properties import to_canonical
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.frames import FRAME_BODY, FRAME_HEADER, FRAME_METHOD, FRAME_OVERHEAD
+from amqpgate.wire.codec import ContentHeader, encode_header
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.v0_10.codec import decode_command, decode_header
+
+#: Kinds of messages that are known. A kind is a command and a header, of some hundred bytes mostly.
+MOST_KINDS: Final = 32
+#: Bytes of a command and a header together that are kept; larger ones are decoded each time.
+_LARGEST_KIND: Final = 512
+
+_HEAD: Final = Struct(">BHI")
+_END: Final = b"\xce"
+_SIZE: Final = Struct(">Q")
+#: Where a content header has the size of the body (AMQP 0-9-1, section 4.2.6.1).
+_SIZE_AT: Final = 4
+#: How basic.publish, with a reserved number, and basic.deliver begin, and where their first name is.
+_PUBLISH: Final = amqp.BasicPublish.INDEX.to_bytes(4, "big") + b"\0\0"
+_DELIVER: Final = amqp.BasicDeliver.INDEX.to_bytes(4, "big")
+_SHORT_AT: Final = 4
+_NO_TAG: Final = bytes(8)
+_NAMELESS: Final = NAMELESS.encode()
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class TransferKind(NamedTuple):
+    """What a transfer's command says, apart from its header."""
+
+    destination: bytes
+    is_silent: bool
+
+
+class MessageForm(NamedTuple):
+    """A message without its body."""
+
+    transfer: TransferKind
+    #: Payload of the method frame, and where the delivery tag is in there.
+    method: bytes
+    tag_at: int
+    #: Payload of the header frame, for an empty body.
+    header: bytes
+
+
+class MessageCopier:
+    """Copies of the messages of one direction. ``frame_max`` is that of the gateway's frames, in bytes."""
+
+    __slots__ = ("_frame_max", "_is_brief", "_is_delivery", "_kinds", "_transfers")
+
+    def __init__(self, frame_max: int, *, is_delivery: bool) -> None:
+        self._frame_max = frame_max
+        self._is_delivery = is_delivery
+        self._is_brief = False
+        self._kinds: dict[tuple[bytes, bytes | None], MessageForm] = {}
+        self._transfers: dict[bytes, TransferKind] = {}
+
+    def read_headers(self, is_read: bool) -> None:
+        """Whether anybody looks at headers. While nobody does, copies have no properties of the message:
+        what is new of it is mostly in there."""
+        self._is_brief = not is_read
+
+    def kind(self, segment: bytes, header: bytes | None) -> MessageForm:
+        """What a transfer is; violations as decoding has them, 506 if its copy does not fit into frames."""
+        if self._is_brief and header is not None:
+            header = delivery_part(header)
+        key = segment, header
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._made(self._transfer(segment), quick_header(header or b""), header)
+            if max(len(kind.header), len(kind.method)) + FRAME_OVERHEAD > self._frame_max:
+                raise ProtocolViolation(506, "the header of a message is too large")
+            if len(segment) + len(header or b"") <= _LARGEST_KIND:
+                _keep(self._kinds, key, kind)
+        return kind
+
+    def _transfer(self, segment: bytes) -> TransferKind:
+        transfer = self._transfers.get(segment)
+        if transfer is None:
+            command, _ = decode_command(segment)
+            assert isinstance(command, amqp10.MessageTransfer)
+            transfer = TransferKind(
+                command.destination or b"", is_silent(command.accept_mode, command.acquire_mode)
+            )
+            _keep(self._transfers, segment, transfer)
+        return transfer
+
+    def _made(self, transfer: TransferKind, quick: QuickHeader | None, header: bytes | None) -> MessageForm:
+        if quick is None:
+            quick = _read(header or b"")
+        name = transfer.destination
+        if self._is_delivery:
+            name = name or _NAMELESS
+            tag_at = _SHORT_AT + 1 + len(name)
+            method = b"".join(
+                (
+                    _DELIVER,
+                    bytes((len(name),)),
+                    name,
+                    _NO_TAG,
+                    b"\1" if quick.redelivered else b"\0",
+                    bytes((len(quick.exchange),)),
+                    quick.exchange,
+                    bytes((len(quick.routing_key),)),
+                    quick.routing_key,
+                )
+            )
+            return MessageForm(transfer, method, tag_at, quick.payload)
+        method = b"".join(
+            (
+                _PUBLISH,
+                bytes((len(name),)),
+                name,
+                bytes((len(quick.routing_key),)),
+                quick.routing_key,
+                b"\2" if quick.immediate else b"\0",
+            )
+        )
+        return MessageForm(transfer, method, 0, quick.payload)
+
+    def delivery(
+        self, number: int, kind: MessageForm, body: bytes | None, tag: int
+    ) -> tuple[bytes, bytes, bytes]:
+        """As `copy`, with the payload of the method frame, which has the delivery tag."""
+        at = kind.tag_at
+        method = b"".join((kind.method[:at], _SIZE.pack(tag), kind.method[at + 8 :]))
+        frames, header = self.copy(number, kind, body, method)
+        return frames, method, header
+
+    def copy(
+        self, number: int, kind: MessageForm, body: bytes | None, method: bytes | None = None
+    ) -> tuple[bytes, bytes]:
+        """The frames of a copy on channel ``number``, and the payload of its header frame."""
+        header = kind.header
+        if method is None:
+            method = kind.method
+        parts = [_HEAD.pack(FRAME_METHOD, number, len(method)), method]
+        if body:
+            size = len(body)
+            header = b"".join((header[:_SIZE_AT], _SIZE.pack(size), header[_SIZE_AT + 8 :]))
+            parts += (_END, _HEAD.pack(FRAME_HEADER, number, len(header)), header, _END)
+            step = self._frame_max - FRAME_OVERHEAD
+            if size <= step:
+                parts += (_HEAD.pack(FRAME_BODY, number, size), body, _END)
+            else:
+                for start in range(0, size, step):
+                    piece = body[start : start + step]
+                    parts += (_HEAD.pack(FRAME_BODY, number, len(piece)), piece, _END)
+        else:
+            parts += (_END, _HEAD.pack(FRAME_HEADER, number, len(header)), header, _END)
+        return b"".join(parts), header
+
+
+def _read(header: bytes) -> QuickHeader:
+    """What any header says. Violations as decoding has them."""
+    delivery = message = None
+    for struct in decode_header(header):
+        if isinstance(struct, amqp10.DeliveryProperties):
+            delivery = struct
+        elif isinstance(struct, amqp10.MessageProperties):
+            message = struct
+    properties = to_canonical(delivery, message, lenient=True)
+    payload = encode_header(ContentHeader(amqp.BasicPublish.CLASS_ID, 0, properties))
+    if delivery is None:
+        return QuickHeader(payload, b"", b"", False, False)
+    return QuickHeader(
+        payload,
+        delivery.routing_key or b"",
+        delivery.exchange or b"",
+        delivery.redelivered,
+        delivery.immediate,
+    )
+
+
+def _keep(known: dict[K, V], key: K, value: V) -> None:
+    """Keep it, in the place of the oldest if there are too many."""
+    if len(known) >= MOST_KINDS:
+        del known[next(iter(known))]
+    known[key] = value

@@ -1,0 +1,116 @@
+"""Headers the quick way say what they say the long way."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqpgate.bridge.v0_10.native.content import _read
+from amqpgate.bridge.v0_10.native.headers import delivery_part, quick_header
+from amqpgate.wire.generated.v0_10 import DeliveryProperties, MessageProperties, ReplyTo
+from amqpgate.wire.generated.v0_10_types import TypeCode
+from amqpgate.wire.v0_10.codec import encode_header
+from amqpgate.wire.v0_10.structs import Struct
+from amqpgate.wire.v0_10.types import Map, Value
+from tests.support.recorded_0_10 import frames, streams
+
+_HEADER = 2
+
+HEADERS: list[tuple[Struct, ...]] = [
+    (),
+    (DeliveryProperties(),),
+    (MessageProperties(),),
+    (
+        DeliveryProperties(True, True, True, 4, 2, 1000, 1700000000, 5, b"amq.topic", b"a.b", None, None),
+        MessageProperties(7, bytes(range(16)), b"c", None, b"text/plain", b"utf-8", b"guest", b"app"),
+    ),
+    (DeliveryProperties(priority=0, delivery_mode=0, ttl=0, timestamp=1700000000000),),
+    (
+        MessageProperties(content_type=b"x"),
+        DeliveryProperties(routing_key=b"other way round"),
+    ),
+]
+VALUES = [
+    Value(TypeCode.INT8, -1),
+    Value(TypeCode.UINT8, 255),
+    Value(TypeCode.INT16, -2),
+    Value(TypeCode.UINT16, 65535),
+    Value(TypeCode.INT32, -3),
+    Value(TypeCode.UINT32, 2**32 - 1),
+    Value(TypeCode.INT64, -4),
+    Value(TypeCode.DATETIME, 1700000000),
+    Value(TypeCode.DOUBLE, 0.5),
+    Value(TypeCode.BOOLEAN, True),
+    Value(TypeCode.BOOLEAN, False),
+    Value(TypeCode.BOOLEAN, 7),
+    Value(TypeCode.VOID, None),
+    Value(TypeCode.STR8, "ä".encode()),
+    Value(TypeCode.STR16, b"\xff no text"),
+    Value(TypeCode.VBIN8, b"1"),
+    Value(TypeCode.VBIN16, b""),
+    Value(TypeCode.VBIN32, b"32"),
+]
+RARE = [
+    Value(TypeCode.DOUBLE, b"\x7f\xf8" + bytes(6)),
+    Value(TypeCode.UINT64, 2**63),
+    Value(TypeCode.MAP, Map(((b"a", Value(TypeCode.INT8, 1)),))),
+    Value(TypeCode.STR16_LATIN, b"\xe4"),
+]
+
+
+def check(header: bytes) -> bool:
+    """Whether it goes the quick way; then it comes to the same."""
+    quick = quick_header(header)
+    if quick is not None:
+        assert quick == _read(header)
+    return quick is not None
+
+
+@pytest.mark.parametrize("structs", HEADERS)
+def test_structs(structs: tuple[Struct, ...]) -> None:
+    assert check(encode_header(structs))
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_values(value: Value) -> None:
+    entries = ((b"before", Value(TypeCode.STR16, b"1")), (b"name", value), (b"", value))
+    assert check(encode_header((MessageProperties(application_headers=Map(entries)),)))
+
+
+@pytest.mark.parametrize("value", RARE)
+def test_rare_values_go_the_long_way(value: Value) -> None:
+    header = encode_header((MessageProperties(application_headers=Map(((b"name", value),))),))
+    assert not check(header)
+    assert _read(header).payload
+
+
+def test_names_of_the_bridges_own_go_the_long_way() -> None:
+    for name in (b"x-jms-type", b"x-amqp-message-id", b"x-amqp-correlation-id"):
+        value = Value(TypeCode.STR16, b"1")
+        assert not check(encode_header((MessageProperties(application_headers=Map(((name, value),))),)))
+    twice = Map(((b"a", Value(TypeCode.INT8, 1)), (b"a", Value(TypeCode.INT8, 2))))
+    assert not check(encode_header((MessageProperties(application_headers=twice),)))
+    assert not check(encode_header((MessageProperties(reply_to=ReplyTo(b"", b"q")),)))
+    assert not check(encode_header((MessageProperties(correlation_id=bytes(256)),)))
+
+
+def test_what_is_cut_short_or_too_long_goes_the_long_way() -> None:
+    header = encode_header(
+        (*HEADERS[3], MessageProperties(application_headers=Map(((b"a", VALUES[0]),))))[:2]
+    )
+    for at in range(1, len(header)):
+        assert not check(header[:at]) or at == len(encode_header(HEADERS[3][:1]))
+    assert quick_header(header + b"\0") is None
+
+
+def test_delivery_properties_alone() -> None:
+    delivery, message = HEADERS[3]
+    for structs in ((delivery, message), (message, delivery), (delivery,)):
+        assert delivery_part(encode_header(structs)) == encode_header((delivery,))
+    assert delivery_part(encode_header((message,))) == b""
+    for odd in (encode_header((delivery, delivery)), encode_header((delivery, message))[:-1], b"\0"):
+        assert delivery_part(odd) == odd
+
+
+def test_real_headers() -> None:
+    seen = [check(frame.payload) for stream in streams() for frame in frames(stream) if frame.type == _HEADER]
+    assert sum(seen) > len(seen) // 2
