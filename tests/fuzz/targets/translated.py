@@ -542,7 +542,7 @@ def _of_broker(play: Play, choices: Choices) -> None:
 
 def _wild(play: Play, choices: Choices) -> None:
     """What no client should say."""
-    play.is_wild = True
+    play.is_wild = play.broker.is_wild = True
     channel = choices.below(CHANNEL_MAX // 3 + 1)
     match choices.below(6):
         case 0:

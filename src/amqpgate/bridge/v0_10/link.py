@@ -15,6 +15,8 @@ from amqpgate.errors import ProtocolViolation
 
 #: RabbitMQ's own limit of a message, in bytes.
 MOST_BODY: Final = 128 * 1024 * 1024
+#: Bytes of messages that wait for credit, in all sessions of a connection, or one that is larger.
+MOST_HELD: Final = 16 * 1024 * 1024
 #: What commands that wait may count for, in all sessions of a connection; then the client is not read.
 MOST_QUEUED: Final = 1024 * 1024
 #: How Qpid's JMS client says what it is.
@@ -54,6 +56,8 @@ class BrokerLink:
     is_jms: bool = field(default=False, init=False)
     #: Bytes of messages that are not published yet.
     _kept: int = field(default=0, init=False)
+    #: Bytes of messages that wait for credit.
+    _held: int = field(default=0, init=False)
     #: What waiting commands count for.
     _queued: int = field(default=0, init=False)
 
@@ -71,6 +75,14 @@ class BrokerLink:
     def let_go(self, size: int) -> None:
         """So many are not kept any more."""
         self._kept -= size
+
+    def may_hold(self, size: int) -> bool:
+        """Whether there is room for so many bytes of a message without credit."""
+        return not self._held or self._held + size <= MOST_HELD
+
+    def hold(self, size: int) -> None:
+        """So many bytes wait for credit, or, below 0, do not any more."""
+        self._held += size
 
     @property
     def is_full(self) -> bool:

@@ -29,8 +29,9 @@ Without accepting (accept-mode none) messages are acknowledged when they are sen
 
 Memory
     `MOST_UNSETTLED` messages that are not settled, and `MOST_UNCOMPLETED` that count against windows: then no
-    more is sent. `MOST_HELD` bytes that are held, or one message that is larger, and the tags of all that the
-    broker has sent ahead. `MOST_SUBSCRIPTIONS` subscriptions, else 506.
+    more is sent. `MOST_HELD` bytes that are held, or one message that is larger, within `link.MOST_HELD` for
+    all sessions of a connection; and the tags of all that the broker has sent ahead. `MOST_SUBSCRIPTIONS`
+    subscriptions, else 506.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ class Subscriptions:
 
     def detached(self) -> None:
         """The client's side is gone. What it has goes back with the channel."""
+        if self._session is not None:
+            self._link.hold(-self._held)
         self._session = None
         for subscription in self._by_name.values():
             self._link.subscribers.retire(subscription)
@@ -355,12 +358,12 @@ class Subscriptions:
         is_first = not subscription.held and not subscription.shed
         if is_first and self._may_send(subscription, delivery):
             self._send(subscription, delivery)
-        elif subscription.shed or (self._held and self._held + delivery.size > MOST_HELD):
+        elif subscription.shed or not self._may_hold(delivery.size):
             delivery.forget_content()
             subscription.shed.append(delivery)
         else:
             subscription.held.append(delivery)
-            self._held += delivery.size
+            self._hold(delivery.size)
         self._watch(subscription)
 
     def _send_to(self, subscriptions: Iterable[Subscription]) -> None:
@@ -373,7 +376,7 @@ class Subscriptions:
             held, shed = subscription.held, subscription.shed
             while held and self._may_send(subscription, held[0]):
                 delivery = held.popleft()
-                self._held -= delivery.size
+                self._hold(-delivery.size)
                 self._send(subscription, delivery)
             if shed and not held and self._may_send(subscription, shed[0]) and self.settling.is_immediate:
                 self.settling.give_back(shed)
@@ -410,6 +413,14 @@ class Subscriptions:
         else:
             self.settling.accept_sent(delivery)
 
+    def _may_hold(self, size: int) -> bool:
+        return (not self._held or self._held + size <= MOST_HELD) and self._link.may_hold(size)
+
+    def _hold(self, size: int) -> None:
+        self._held += size
+        if self._session is not None:
+            self._link.hold(size)
+
     def _take_held(self, subscription: Subscription) -> list[HeldTransfer]:
-        self._held -= sum(delivery.size for delivery in subscription.held)
+        self._hold(-sum(delivery.size for delivery in subscription.held))
         return subscription.take_all()

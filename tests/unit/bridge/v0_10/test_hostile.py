@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from amqpgate.bridge.v0_10 import link
 from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
 from amqpgate.bridge.v0_10.subscriptions import MOST_UNSETTLED
@@ -296,3 +297,36 @@ def test_acknowledgements_that_wait_for_a_commit_are_bounded() -> None:
 
 def transfers(lab: Lab) -> int:
     return sum(isinstance(one, amqp10.MessageTransfer) for one in lab.commands())
+
+
+def test_messages_that_wait_for_credit_are_bounded_over_all_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each session has one that is larger than its credit; all of them come once there is more."""
+    monkeypatch.setattr(link, "MOST_HELD", 200_000)
+    lab = Lab().open()
+    for channel in range(6):
+        lab.attach(channel, b"%d" % channel)
+        queue = b"q%d" % channel
+        lab.do(amqp10.QueueDeclare(queue=queue), channel)
+        lab.transfer(bytes([channel]) * 60_000, queue, channel=channel)
+        lab.do(amqp10.MessageSubscribe(queue=queue, destination=b"d", accept_mode=0), channel)
+        lab.do(amqp10.MessageFlow(destination=b"d", unit=1, value=1), channel)
+        lab.do(amqp10.MessageFlow(destination=b"d", unit=0, value=1), channel)
+    assert transfers(lab) == 0
+    kept = lab.translator._link
+    assert 120_000 < kept._held <= 200_000
+    for channel in range(6):
+        lab.do(amqp10.MessageFlow(destination=b"d", unit=1, value=100_000), channel)
+        assert [one.body for one in lab.heard if one.body][-1] == bytes([channel]) * 60_000
+    assert kept._held == 0
+
+
+def test_what_a_session_had_held_is_forgotten_with_it() -> None:
+    lab = Lab().open().attach()
+    lab.do(amqp10.QueueDeclare(queue=b"q"))
+    lab.transfer(b"m" * 1000, b"q")
+    lab.do(amqp10.MessageSubscribe(queue=b"q", destination=b"d", accept_mode=0))
+    lab.do(amqp10.MessageFlow(destination=b"d", unit=1, value=1))
+    lab.do(amqp10.MessageFlow(destination=b"d", unit=0, value=1))
+    assert lab.translator._link._held > 1000
+    lab.say(amqp10.SessionDetach(name=b"session"))
+    assert lab.translator._link._held == 0
