@@ -4,6 +4,8 @@ In microseconds of the gateway's own CPU, with 16 bytes of body, to a broker of 
 sink). Each transfer has both its properties, as clients write them.
 
 =========  ====================================================================================
+plain      publishes of 0-9-1 in one write, with confirms: what all of it costs without a translator
+pingpong91 one publish of 0-9-1, and the next one when it is confirmed
 publish    transfers in one write, as many as ``--batch``; the last one asks for completion
 pingpong   one transfer, and the next one when it is complete
 deliver    transfers to the client, which accepts nothing
@@ -20,14 +22,19 @@ import socket
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
+from amqpgate.wire.generated import v0_9_1 as amqp91
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
+from amqpgate.wire.tables import Table
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.types import Map, Value
+from tests.support.frames import content_frames
 from tests.support.gateway import Gateway
 from tests.support.ports import free_port
 from tests.support.talk_0_10 import ATTACH, POINT, command, control
+from tests.support.talker import Talker
 
 from .accounting import cpu_ns
 from .build import build
@@ -41,8 +48,9 @@ admin: {bind: "127.0.0.1:{admin_port}"}
 #: Of CPU for a message, in microseconds.
 LIMIT = 40.0
 INFINITE = 0xFFFF_FFFF
-#: Deliveries at once are counted by this.
-MARK = b"x" * 16
+BODY = b"x" * 16
+#: How a message.transfer begins: deliveries are counted by it.
+MARK = b"\4\1\1\0"
 
 START_OK = amqp.ConnectionStartOk(mechanism=b"PLAIN", response=b"\0guest\0guest", locale=b"en_US")
 HEADERS = Map(((b"n", Value(0x21, 1)), (b"x-amqp-0-10.routing-key", Value(0x95, b"k"))))
@@ -50,6 +58,34 @@ PROPERTIES = (
     amqp.DeliveryProperties(routing_key=b"bench", delivery_mode=2),
     amqp.MessageProperties(content_type=b"text/plain", application_headers=HEADERS),
 )
+
+
+class Plain:
+    """A client of 0-9-1 that publishes."""
+
+    def __init__(self, port: int) -> None:
+        self.talker = Talker.dial(port)
+        self.talker.open()
+        self.talker.ask(amqp91.ConfirmSelect(), amqp91.ConfirmSelectOk, 1)
+        self.one = content_frames(
+            1,
+            amqp91.BasicPublish(exchange="amq.direct", routing_key="bench"),
+            amqp91.BasicProperties("text/plain", headers=Table.of({"n": 1, "x": "k"}), delivery_mode=2),
+            BODY,
+        )
+
+    def publish(self, batch: int, seconds: float) -> int:
+        """How many there were."""
+        end = time.monotonic() + seconds
+        sent = confirmed = 0
+        while time.monotonic() < end or confirmed < sent:
+            if time.monotonic() < end:
+                self.talker.octets(self.one * batch)
+                sent += batch
+            while confirmed < sent - (batch if batch > 1 and time.monotonic() < end else 0):
+                ack = self.talker.expect(amqp91.BasicAck, 1)
+                confirmed = ack.delivery_tag
+        return sent
 
 
 class Client:
@@ -64,14 +100,20 @@ class Client:
         self.sock.sendall(PROTOCOL_HEADER + control(START_OK))
         self.until(b"\1\5")
         self.sock.sendall(control(amqp.ConnectionTuneOk(channel_max=64)) + control(amqp.ConnectionOpen()))
-        self.until(b"\1\7")
+        self.until(b"\1\x08")
+        self._rest = b""
         self.sock.sendall(control(ATTACH) + control(POINT))
 
     def until(self, code: bytes) -> None:
         """Read up to a control."""
-        while code not in self._rest:
+        while True:
             self._rest += self.sock.recv(1 << 16)
-        self._rest = b""
+            at = 8
+            while at + 12 <= len(self._rest):
+                if self._rest[at + 12 : at + 14] == code:
+                    self._rest = self._rest[:8]
+                    return
+                at += int.from_bytes(self._rest[at + 2 : at + 4])
 
     def say(self, data: bytes, commands: int) -> None:
         self.sock.sendall(data)
@@ -100,8 +142,8 @@ class Client:
 def publish(client: Client, batch: int, seconds: float) -> int:
     """How many transfers there were."""
     transfer = amqp.MessageTransfer(destination=b"amq.direct", accept_mode=1, acquire_mode=0)
-    one = command(transfer, PROPERTIES, MARK)
-    last = command(transfer, PROPERTIES, MARK, sync=True)
+    one = command(transfer, PROPERTIES, BODY)
+    last = command(transfer, PROPERTIES, BODY, sync=True)
     data = one * (batch - 1) + last
     end = time.monotonic() + seconds
     first = client.sent
@@ -142,14 +184,12 @@ def subscribing(*, accepts: bool) -> bytes:
     return said
 
 
-def measure(gateway: Gateway, play: Callable[[Client, float], int], seconds: float) -> float:
+def measure(gateway: Gateway, begin: Callable[[int], Callable[[float], int]], seconds: float) -> float:
     """Microseconds for a message."""
-    client = Client(gateway.port)
+    play = begin(gateway.port)
     before = cpu_ns(gateway.child.pid)
-    count = play(client, seconds)
-    cost = (cpu_ns(gateway.child.pid) - before) / 1000 / count
-    client.sock.close()
-    return cost
+    count = play(seconds)
+    return (cpu_ns(gateway.child.pid) - before) / 1000 / count
 
 
 def main() -> None:
@@ -157,14 +197,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch", type=int, default=100)
-    parser.add_argument("--cases", default="publish,pingpong,deliver,accept")
+    parser.add_argument("--cases", default="plain,publish,pingpong91,pingpong,deliver,accept")
     options = parser.parse_args()
     batch = options.batch
-    cases: dict[str, Callable[[Client, float], int]] = {
-        "publish": lambda client, seconds: publish(client, batch, seconds),
-        "pingpong": lambda client, seconds: publish(client, 1, seconds),
-        "deliver": lambda client, seconds: deliver(client, batch, seconds, accepts=False),
-        "accept": lambda client, seconds: deliver(client, batch, seconds, accepts=True),
+    cases: dict[str, Callable[[int], Callable[[float], int]]] = {
+        "plain": lambda port: partial(Plain(port).publish, batch),
+        "pingpong91": lambda port: partial(Plain(port).publish, 1),
+        "publish": lambda port: partial(publish, Client(port), batch),
+        "pingpong": lambda port: partial(publish, Client(port), 1),
+        "deliver": lambda port: partial(deliver, Client(port), batch, accepts=False),
+        "accept": lambda port: partial(deliver, Client(port), batch, accepts=True),
     }
     tools = build()
     took: dict[str, list[float]] = {name: [] for name in options.cases.split(",")}

@@ -14,13 +14,16 @@ from pathlib import Path
 import attrs
 import pytest
 
+from amqpgate.bridge.v0_10.frames import CanonicalWriter
 from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.native.channels import OriginalQueue
 from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
 from amqpgate.policy.engine import verdicts
 from amqpgate.protocol import proxy_header
 from amqpgate.protocol.v0_10.session import AttachedSession
+from amqpgate.wire.generated.v0_9_1 import BasicProperties
 from amqpgate.wire.generated.v0_10 import MessageTransfer
+from amqpgate.wire.method import Method
 from tests.fuzz import store
 from tests.fuzz.mutation import mutated, smaller
 
@@ -87,6 +90,7 @@ def test_a_field_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_said_after_a_close_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AttachedSession, "tell", lambda *_: None)
     monkeypatch.setattr(AttachedSession, "lose", lambda *_: None)
     with pytest.raises(AssertionError, match="fails"):
         replay("attached")
@@ -118,6 +122,21 @@ def test_what_a_session_leaves_behind_is_found(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(BrokerLink, "unqueue", lambda *_: None)
     with pytest.raises(AssertionError, match="fails"):
         replay("translated")
+
+
+def test_a_message_that_is_cut_short_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = CanonicalWriter.message
+
+    def cuts(
+        self: CanonicalWriter, channel: int, method: Method, properties: BasicProperties, body: bytes
+    ) -> None:
+        message(self, channel, method, properties, body)
+        if body:
+            self._frames.pop()
+
+    monkeypatch.setattr(CanonicalWriter, "message", cuts)
+    with pytest.raises(AssertionError, match="fails"):
+        replay("brokers_0_10")
 
 
 def test_a_wrong_verdict_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

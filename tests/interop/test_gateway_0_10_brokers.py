@@ -107,10 +107,10 @@ def test_round_trips_and_what_operators_see(near: Gateway, broker: Gateway) -> N
     assert [one["speaks"] for one in upstream["endpoints"]] == ["0-10"]
 
 
-def test_a_client_of_0_10_over_both_translators(near: Gateway, rabbitmq: RabbitMQ) -> None:
-    """What it says becomes 0-9-1, and 0-10 again. The sessions that it has are not those of the broker, so
-    exclusive queues are not for those."""
-    assert spoken(near.port, rabbitmq, "low_level") == SEEN["low_level"]
+@pytest.mark.parametrize("name", SEEN)
+def test_clients_of_0_10(near: Gateway, rabbitmq: RabbitMQ, name: str) -> None:
+    """They are relayed as they are."""
+    assert spoken(near.port, rabbitmq, name) == SEEN[name]
 
 
 def test_a_gateway_that_drains_closes_in_good_order(broker: Gateway) -> None:

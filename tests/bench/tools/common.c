@@ -103,6 +103,8 @@ void frame_end(struct bytes *to, size_t mark) {
     put8(to, FRAME_END);
 }
 
+const char *consumer_tag = "bench";
+
 static void put_message(struct chunk *chunk, uint32_t method, unsigned channel, size_t body, unsigned key) {
     struct bytes *to = &chunk->bytes;
     size_t start = to->len, mark = method_begin(to, channel, method);
@@ -114,7 +116,7 @@ static void put_message(struct chunk *chunk, uint32_t method, unsigned channel, 
         put_short(to, name);
         put8(to, 0); // neither mandatory nor immediate
     } else {
-        put_short(to, "bench");
+        put_short(to, consumer_tag);
         chunk->tag_at = to->len - start;
         put64(to, 0);
         put8(to, 0); // not redelivered

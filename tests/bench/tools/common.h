@@ -107,6 +107,7 @@ struct chunk {
 };
 
 // `keys` different routing keys in turn; at least `keys` messages and about CHUNK octets.
+extern const char *consumer_tag; // of the deliveries in chunks that are made
 struct chunk make_chunk(uint32_t method, unsigned channel, size_t body, unsigned keys);
 
 // What a message looked like whose body was one frame: the next is likely to look the same.

@@ -141,6 +141,7 @@ static void consume(struct conn *conn, unsigned channel, const uint8_t *at, cons
     if (fields < 1)
         return;
     free(conn->chunk.bytes.at);
+    consumer_tag = *tag ? tag : "bench";
     conn->chunk = make_chunk(BASIC_DELIVER, channel, size, 1);
     conn->chunk_at = 0;
     conn->consume_channel = channel;

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from amqpgate.cli import main
 from amqpgate.protocol.frames import method_frame
+from amqpgate.protocol.header import HEADER_0_10
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.answering import QuietHandler, answering
 
@@ -102,6 +103,17 @@ def test_a_capture_goes_to_a_file_that_is_the_users_own(tmp_path: Path) -> None:
     code, lines, _ = tap([], "--pcap", str(tmp_path / "no" / "t.pcap"))
     assert code == 2
     assert lines == [f"amqpgate: --pcap: {tmp_path}/no/t.pcap: No such file or directory"]
+
+
+@pytest.mark.parametrize(
+    ("version", "header", "count"),
+    [("0-10", HEADER_0_10, 2), ("0-9-1", amqp.PROTOCOL_HEADER, 1), ("0-8", amqp.PROTOCOL_HEADER, 1)],
+)
+def test_a_capture_begins_as_its_client_does(tmp_path: Path, version: str, header: bytes, count: int) -> None:
+    """Both ends say the header of 0-10; clients of older versions are shown in frames of 0-9-1."""
+    path = tmp_path / "t.pcap"
+    tap([{**OPERATION, "amqp_version": version}, END], "--pcap", str(path))
+    assert path.read_bytes().count(header) == count
 
 
 def test_what_is_wrong_is_pointed_at() -> None:

@@ -43,6 +43,7 @@ from amqpgate.bridge.v0_10.broker_login import (
     redirect_of,
     start_of,
     start_ok_of,
+    takes_reserved_queues,
     tune_of,
     tune_ok_of,
 )
@@ -153,16 +154,17 @@ class BrokerTranslator:
 
     def _hear(self, event: ConnectionEvent) -> None:
         match event:
+            # Most of what comes.
+            case IncomingCommand() | IncomingHeader() | IncomingBody():
+                channel = self._channels.get(event.channel + 1)
+                if channel is not None:
+                    self._hear_command(channel, event)
             case ConnectionControl(control=control):
                 self._hear_control(control)
             case ConnectionClosed(violation=violation):
                 self._close(violation)
             case ConnectionFailed(violation=violation):
                 raise violation
-            case IncomingCommand() | IncomingHeader() | IncomingBody():
-                channel = self._channels.get(event.channel + 1)
-                if channel is not None:
-                    self._hear_command(channel, event)
             case (
                 CommandsCompleted(channel=number)
                 | SessionBegun(channel=number)
@@ -207,7 +209,10 @@ class BrokerTranslator:
         match control:
             case amqp10.ConnectionStart():
                 keeps = keeps_used_exchanges(control)
-                self._abilities = attrs.evolve(self._abilities, keeps_used_exchanges=keeps)
+                reserved = takes_reserved_queues(control)
+                self._abilities = attrs.evolve(
+                    self._abilities, keeps_used_exchanges=keeps, takes_reserved_queues=reserved
+                )
                 self._say(start_of(control, self._writer.frame_max))
             case amqp10.ConnectionSecure(challenge=challenge):
                 self._say(amqp.ConnectionSecure(challenge or b""))

@@ -224,6 +224,7 @@ class AttachedChannel:
         """Before bytes leave, and before a method is carried out: say what is due. False if it cannot be said
         now.
         """
+        self._link.tell_finished()
         if self._link.is_mid_body:
             return False
         if self._link.session.is_attached:
@@ -254,12 +255,12 @@ class AttachedChannel:
         except ProtocolViolation as violation:
             self.fail(violation, command_id, type(command))
         else:
-            self._link.session.finish(command_id)
+            self._link.finish(command_id)
             self._go_on()
 
     def transferred(self, message: Transferred) -> None:
         """A message, which is finished thereby."""
-        self._link.session.finish(message.command_id)
+        self._link.finish(message.command_id)
         if self.stage is not ChannelStage.OPEN:
             return
         try:

@@ -24,9 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import Final
-
-from attrs import frozen
+from typing import Final, NamedTuple
 
 from amqpgate.bridge.v0_10.arguments import subscribe_arguments
 from amqpgate.bridge.v0_10.broker_consumer import (
@@ -56,8 +54,7 @@ _MOST_RANGES: Final = 256
 _MOST_IDS: Final = 4096
 
 
-@frozen
-class _Unsettled:
+class _Unsettled(NamedTuple):
     command_id: int
     consumer: CreditedConsumer
 

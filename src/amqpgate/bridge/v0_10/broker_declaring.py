@@ -97,7 +97,9 @@ class ChannelDeclaring:
             name = method.queue
             if not name:
                 self._made += 1
-                name = f"amq.gen-{self._link.session.name.decode()}-{self._made}"
+                # As RabbitMQ names them, if the broker takes that.
+                prefix = "amq.gen" if self._link.abilities.takes_reserved_queues else "gen"
+                name = f"{prefix}-{self._link.session.name.decode()}-{self._made}"
             declare = queue_declare(attrs.evolve(method, queue=name))
             _, known = yield declare, amqp10.QueueQuery(name.encode())
             if isinstance(known, amqp10.QueueQueryResult) and known.queue:

@@ -36,6 +36,8 @@ class Abilities:
 
     #: The broker does not delete an exchange that has bindings, if it is asked so.
     keeps_used_exchanges: bool = True
+    #: The broker takes queues whose names begin with "amq.".
+    takes_reserved_queues: bool = False
     #: The client takes basic.cancel.
     hears_cancels: bool = False
 
@@ -68,6 +70,8 @@ class ChannelLink:
     abilities: Abilities = Abilities()
     #: The broker waits for the rest of a body.
     is_mid_body: bool = field(default=False, init=False)
+    #: Ids of the broker's commands that are finished, from the first to the last; the session is not told.
+    _finished: tuple[int, int] | None = field(default=None, init=False)
 
     def say(self, method: Method) -> None:
         """A method for the gateway. Violation 506 if it does not fit into a frame."""
@@ -91,6 +95,22 @@ class ChannelLink:
         """The next piece of the body."""
         self.session.send_body(chunk, is_last=is_last)
         self.is_mid_body = not is_last
+
+    def finish(self, command_id: int) -> None:
+        """A command of the broker's is finished. The session is told of several at once."""
+        finished = self._finished
+        if finished is not None and command_id == serial_add(finished[1], 1):
+            self._finished = finished[0], command_id
+            return
+        self.tell_finished()
+        self._finished = command_id, command_id
+        self.is_due()
+
+    def tell_finished(self) -> None:
+        """Before bytes leave."""
+        if self._finished is not None:
+            self.session.finish(*self._finished)
+            self._finished = None
 
     def is_due(self) -> None:
         """There is something to send as soon as it can be."""

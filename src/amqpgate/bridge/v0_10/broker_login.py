@@ -98,6 +98,13 @@ def keeps_used_exchanges(start: amqp10.ConnectionStart) -> bool:
     return to_table(start.server_properties, lenient=True).get("product") != "qpid-cpp"
 
 
+def takes_reserved_queues(start: amqp10.ConnectionStart) -> bool:
+    """Whether clients may declare queues whose names begin with "amq.", which the standard reserves: Qpid's
+    brokers look at names of exchanges only."""
+    product = to_table(start.server_properties, lenient=True).get("product")
+    return isinstance(product, str) and "qpid" in product.lower()
+
+
 def hears_cancels(start_ok: amqp.ConnectionStartOk) -> bool:
     """Whether the client takes basic.cancel."""
     capabilities = start_ok.client_properties.get("capabilities")

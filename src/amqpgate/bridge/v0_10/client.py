@@ -70,6 +70,7 @@ from amqpgate.wire.v0_10.structs import Control
 
 #: Which program a client is, among its properties.
 _PROCESS: Final = "qpid.client_process"
+_OF_SESSIONS: Final = (IncomingCommand, IncomingHeader, IncomingBody, CommandsCompleted)
 _OPEN: Final = frozenset({ConnectionState.OPENING, ConnectionState.ASKED, ConnectionState.OPEN})
 
 
@@ -140,16 +141,13 @@ class ClientTranslator:
         return b"" if self._is_leaving else self._connection.take_output()
 
     def _hear(self, event: ConnectionEvent) -> None:
+        # Three of them for each message.
+        if isinstance(event, _OF_SESSIONS):
+            session = self._sessions.get(event.channel)
+            if session is not None:
+                session.receive(event)
+            return
         match event:
-            case (
-                IncomingCommand(channel=channel)
-                | IncomingHeader(channel=channel)
-                | IncomingBody(channel=channel)
-                | CommandsCompleted(channel=channel)
-            ):
-                session = self._sessions.get(channel)
-                if session is not None:
-                    session.receive(event)
             case SessionBegun(channel=channel):
                 self._sessions[channel] = ClientSession(self._connection.sessions[channel], self._link)
             case SessionEnded(channel=channel):

@@ -117,21 +117,23 @@ class ClientSession:
 
     def receive(self, event: IncomingCommand | IncomingHeader | IncomingBody | CommandsCompleted) -> None:
         """Something of the client's."""
-        match event:
-            case CommandsCompleted(commands=commands):
-                self._completed(commands)
-            case IncomingCommand(command_id=command_id, command=command, has_content=has_content):
-                self._incoming = Incoming(command_id, command)
-                if not has_content:
-                    self._enqueue()
-            case IncomingHeader(structs=structs, has_body=has_body) if self._incoming is not None:
-                self._incoming.structs = structs
-                if not has_body:
-                    self._enqueue()
-            case IncomingBody(chunk=chunk, is_last=is_last) if self._incoming is not None:
-                self._add(self._incoming, chunk)
-                if is_last:
-                    self._enqueue()
+        # A match would look for each of their fields.
+        if isinstance(event, IncomingCommand):
+            self._incoming = Incoming(event.command_id, event.command)
+            if not event.has_content:
+                self._enqueue()
+        elif isinstance(event, CommandsCompleted):
+            self._completed(event.commands)
+        elif self._incoming is None:
+            return
+        elif isinstance(event, IncomingHeader):
+            self._incoming.structs = event.structs
+            if not event.has_body:
+                self._enqueue()
+        else:
+            self._add(self._incoming, event.chunk)
+            if event.is_last:
+                self._enqueue()
 
     def ended(self) -> None:
         """The client's side is detached. What it asked before is still done."""

@@ -32,6 +32,8 @@ class Consumer:
     tag: str
     prefetch: int
     unsettled: int = 0
+    #: Messages that it has got in all.
+    received: int = 0
 
     @property
     def is_full(self) -> bool:
@@ -41,6 +43,7 @@ class Consumer:
     def delivered(self) -> None:
         """It got a message."""
         self.unsettled += 1
+        self.received += 1
 
     def settled(self) -> None:
         """One of its messages is settled."""

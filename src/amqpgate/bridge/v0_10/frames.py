@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import Final
 
 from attrs import define, field, frozen
 
@@ -27,6 +28,9 @@ from amqpgate.protocol.frames import (
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+#: Bytes of a body that is copied once more, so that its message is one piece.
+_MOST_COPIED: Final = 4096
 
 
 @frozen
@@ -136,9 +140,14 @@ class CanonicalWriter:
         payload = method.encode()
         header = encode_header(ContentHeader(method.CLASS_ID, len(body), properties))
         self._check(max(len(payload), len(header)), method)
-        self._frames.append(encode_frame(FRAME_METHOD, channel, payload))
-        self._frames.append(encode_frame(FRAME_HEADER, channel, header))
-        self._frames.extend(body_frames(channel, body, self.frame_max))
+        first = encode_frame(FRAME_METHOD, channel, payload) + encode_frame(FRAME_HEADER, channel, header)
+        if not body:
+            self._frames.append(first)
+        elif len(body) <= min(_MOST_COPIED, self.frame_max - FRAME_OVERHEAD):
+            self._frames.append(first + encode_frame(FRAME_BODY, channel, body))
+        else:
+            self._frames.append(first)
+            self._frames.extend(body_frames(channel, body, self.frame_max))
 
     def beat(self) -> None:
         """A heartbeat."""

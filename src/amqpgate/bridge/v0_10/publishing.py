@@ -8,7 +8,7 @@ is *there*: qpid-python leaves the field out, and fails on a message.accept.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Final
 
@@ -144,7 +144,8 @@ class Unconfirmed:
 
     def __init__(self) -> None:
         self._next = 1
-        self._transfers: dict[int, Incoming] = {}
+        # The first of many goes quickly.
+        self._transfers: OrderedDict[int, Incoming] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._transfers)
@@ -182,7 +183,16 @@ class Unconfirmed:
 class Publisher:
     """What one session publishes: on channel "pub", with confirms, or in a transaction on channel "main"."""
 
-    __slots__ = ("_channels", "_commits", "_link", "_refusal", "_session", "_stopped", "_unconfirmed")
+    __slots__ = (
+        "_commits",
+        "_link",
+        "_main",
+        "_pub",
+        "_refusal",
+        "_session",
+        "_stopped",
+        "_unconfirmed",
+    )
 
     def __init__(
         self, session: AttachedSession, link: BrokerLink, channels: Mapping[ChannelUse, BridgedChannel]
@@ -190,7 +200,7 @@ class Publisher:
         #: None once it is detached.
         self._session: AttachedSession | None = session
         self._link = link
-        self._channels = channels
+        self._main, self._pub = channels[ChannelUse.MAIN], channels[ChannelUse.PUB]
         self._unconfirmed = Unconfirmed()
         #: Where the broker has no confirms: what was published before each commit that is not answered, by
         #: the number of the last.
@@ -233,11 +243,13 @@ class Publisher:
         """Whether the channel for it is open, which it is opened for, and not at its limits. Violation 506 if
         the broker grants no more channels.
         """
-        channel = self._channel(in_transaction=in_transaction)
-        channel.open()
+        channel = self._main if in_transaction else self._pub
+        if not channel.is_open:
+            channel.open()
+            return False
         # What comes back must be known for the one that was published last.
         most = 1 if self._link.options.reject_unroutable else MOST_UNCONFIRMED
-        return channel.is_open and channel.use not in self._stopped and len(self._unconfirmed) < most
+        return len(self._unconfirmed) < most and not (self._stopped and channel.use in self._stopped)
 
     def publish(self, transfer: Incoming, *, in_transaction: bool) -> None:
         """Publish a transfer; in a transaction it is complete at once.
@@ -247,7 +259,7 @@ class Publisher:
         link = self._link
         link.let_go(transfer.size)
         publish = publish_of(transfer, login=link.login, reject_unroutable=link.options.reject_unroutable)
-        channel = self._channel(in_transaction=in_transaction)
+        channel = self._main if in_transaction else self._pub
         channel.publish(publish.method, link.no_local.marked(publish.properties), publish.body)
         if in_transaction:
             self._complete([transfer])
@@ -256,18 +268,17 @@ class Publisher:
 
     def publish_last(self, transfer: Incoming) -> None:
         """Publish a transfer, outside of a transaction, of a client that is gone: it waits for no answer."""
-        channel = self._channel(in_transaction=False)
+        channel = self._pub
         channel.open()
         if channel.is_asked_for:
             self.publish(transfer, in_transaction=False)
 
     def rest(self) -> None:
         """All of a read is published. Where the broker has no confirms, it is asked to commit that."""
-        channel = self._channels[ChannelUse.PUB]
-        last = self._unconfirmed.last
-        if self._link.numbers.has_confirms or not channel.is_open or last is None:
+        if self._link.numbers.has_confirms:
             return
-        if not self._commits or self._commits[-1] != last:
+        channel, last = self._pub, self._unconfirmed.last
+        if channel.is_open and last is not None and (not self._commits or self._commits[-1] != last):
             channel.send(amqp.TxCommit())
             self._commits.append(last)
 
@@ -292,9 +303,6 @@ class Publisher:
         """Why a message is not taken that has a nack."""
         refusal, self._refusal = self._refusal, None
         return refusal or ProtocolViolation(506, "the broker could not take the message")
-
-    def _channel(self, *, in_transaction: bool) -> BridgedChannel:
-        return self._channels[ChannelUse.MAIN if in_transaction else ChannelUse.PUB]
 
     def _complete(self, transfers: list[Incoming]) -> None:
         """The broker has them, in their order: who wants to hears that they are accepted; all are done."""

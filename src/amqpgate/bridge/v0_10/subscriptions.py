@@ -7,8 +7,8 @@ for `work`: what is to be asked of the broker besides.
 =================  ==========================================================================================
 subscribe          the queue must be there; an exclusive one consumes at once, to see that nobody else does
 flow               credit; basic.consume is `work`, so if a flush follows at once, nothing is consumed
-flush              what is held, then basic.get while there is credit; on get-empty one more round trip, for
-                   deliveries may be on their way; then the credit is 0
+flush              what is held, what is on its way to the consumer, then basic.get while there is credit; on
+                   get-empty the credit is 0
 stop               the credit is 0; what the broker has sent is held
                    a queue that was deleted is 408 as soon as there is credit, as with qpidd
 cancel             basic.cancel; what comes before its answer is sent within the credit; what was held goes
@@ -276,17 +276,28 @@ class Subscriptions:
         while self._session is not None and not self._is_full:
             if subscription.held or not subscription.credit.is_there:
                 break
+            if (yield from self._arrives(subscription)):
+                continue
             answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
             if isinstance(answer.method, amqp.BasicGetOk):
                 self._receive(subscription, answer, None)
             else:
-                consumer = subscription.consumer
-                if consumer is not None:
-                    # The broker may have answered before it sent what it had taken from the queue by then.
-                    yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
                 break
         subscription.credit.clear()
         return None
+
+    def _arrives(self, subscription: Subscription) -> Part[bool]:
+        """Whether messages were on their way to a consumer that has room. They come before what is got: a
+        queue gives to consumers first, but the channel looks at what it was given once it has answered.
+        """
+        consumer = subscription.consumer
+        if consumer is None or consumer.is_full:
+            return False
+        before = consumer.received
+        # The queue answers the first one, and the channel the second, behind what the queue gave.
+        yield Call(ChannelUse.MAIN, amqp.QueueDeclare(queue=subscription.queue, passive=True))
+        yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
+        return consumer.received != before
 
     def _acquire(self) -> Steps:
         yield from ()

@@ -27,11 +27,9 @@ def of_client(broker: Interpreter, properties: Table) -> Table:
 
 
 def of_broker(broker: Interpreter, properties: Table) -> Table:
-    """What the broker says of itself, without what its version has no words for: there are capabilities then,
-    if only to say that there are none.
+    """What a broker that is not native says of itself, without what its version has no words for: there are
+    capabilities then, if only to say that there are none.
     """
-    if broker.is_native:
-        return properties
     found = properties.field("capabilities")
     said = found.value if found is not None and isinstance(found.value, Table) else EMPTY_TABLE
     return properties.with_("capabilities", _spoken(broker, said).to_python())

@@ -21,7 +21,7 @@ from typing import Final
 import attrs
 import trio
 
-from amqpgate.bridge import VERSIONS, AnyVersion, TranslatedVersion, for_broker
+from amqpgate.bridge import VERSIONS, AnyVersion, Interpreter, TranslatedVersion, for_broker
 from amqpgate.bridge.v0_9_1 import VERSION as NATIVE
 from amqpgate.config import Address, Upstream
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
@@ -180,8 +180,8 @@ async def call(
         try:
             greeting = await _greeting(hop, endpoint, settings, version, name)
             if isinstance(greeting, amqp.ConnectionStart):
-                version, start = _meet(greeting, endpoint, version, is_set=is_set)
-                hop.speak(for_broker(version, start))
+                interpreter, start = _meet(greeting, endpoint, version, is_set=is_set)
+                hop.speak(interpreter)
                 endpoint.heard(settings.version, start, trio.current_time())
                 return DialedBroker(endpoint, hop, start)
             if isinstance(greeting, amqp.ConnectionClose):
@@ -219,8 +219,8 @@ async def ask_once(cluster: Cluster, session: str, contexts: TlsContexts, *, fra
 
 def _meet(
     start: amqp.ConnectionStart, endpoint: EndpointHealth, asked: AnyVersion, *, is_set: bool
-) -> tuple[AnyVersion, amqp.ConnectionStart]:
-    """The version that the broker speaks, and its start in the canonical model.
+) -> tuple[Interpreter, amqp.ConnectionStart]:
+    """The interpreter of the version that the broker speaks, and its start in the canonical model.
 
     One that is not known hears nothing more (AMQP 0-9-1, connection.start, rule "client-support").
     """
@@ -238,8 +238,12 @@ def _meet(
     if not is_set:
         endpoint.answered(spoken.name, start)
     major, minor = NATIVE.start
-    properties = capabilities.of_broker(for_broker(spoken, start), start.server_properties)
-    return spoken, attrs.evolve(start, version_major=major, version_minor=minor, server_properties=properties)
+    interpreter, properties = for_broker(spoken, start), start.server_properties
+    if not interpreter.is_native:
+        properties = capabilities.of_broker(interpreter, properties)
+    return interpreter, attrs.evolve(
+        start, version_major=major, version_minor=minor, server_properties=properties
+    )
 
 
 async def _greeting(

@@ -131,7 +131,12 @@ class SessionConnection:
         """The next event, or None until more is received, or sent if `is_paused`."""
         while not self._events:
             try:
-                if not self._go_on():
+                if self.state is _OPEN:
+                    frame = self._decoder.next()
+                    if frame is None:
+                        return None
+                    self._receive(frame)
+                elif not self._go_on_elsewhere():
                     return None
             except ProtocolViolation as violation:
                 if self.state not in CLOSING_STATES:
@@ -139,18 +144,10 @@ class SessionConnection:
                     self.close(violation.code, violation.text)
         return self._events.popleft()
 
-    def _go_on(self) -> bool:
-        """Look at the next frame, or at the protocol header; False if it has not come."""
-        if self.state is not _OPEN:
-            return self._go_on_elsewhere()
-        frame = self._decoder.next()
-        if frame is None:
-            return False
-        self._receive(frame)
-        return True
-
     def _go_on_elsewhere(self) -> bool:
-        """The same before open-ok and after close: only controls on channel 0 are looked at."""
+        """Before open-ok and after close, look at the next frame, or at the protocol header: only controls on
+        channel 0 are looked at. False if it has not come.
+        """
         if self.is_over:
             self._decoder.clear()
             return False

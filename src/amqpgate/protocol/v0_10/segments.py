@@ -138,9 +138,12 @@ def _is_next(assembly: _Assembly | None, flags: int, kind: int) -> bool:
 class Assembler:
     """Puts segments together, by channel and track, for one direction of one connection."""
 
-    __slots__ = ("_assemblies", "_partial")
+    __slots__ = ("_assemblies", "_command", "_partial", "_payload")
 
     def __init__(self) -> None:
+        #: The command that came last, and its bytes: what one sender transfers to one place begins alike.
+        self._payload = b""
+        self._command: tuple[Command, bool] | None = None
         #: By channel, and whether it is a control: of either there is one at a time.
         self._assemblies: dict[tuple[int, bool], _Assembly] = {}
         #: How many segments are in parts.
@@ -157,7 +160,10 @@ class Assembler:
             if assembly is not None and assembly.is_stale and flags & _BEGINNING == _BEGINNING:
                 self._drop(key)
                 assembly = None
-            is_on_track = (assembly is None or assembly.track == track) and not self._is_amid(key, track)
+            if assembly is None:
+                is_on_track = not self._is_amid(key, track)
+            else:
+                is_on_track = assembly.track == track
         if not (is_on_track and _is_next(assembly, flags, kind)):
             raise ProtocolViolation(501, f"{_NAMES[kind]} frame out of place", channel=channel)
         if flags & _ENDING != _ENDING:
@@ -175,7 +181,14 @@ class Assembler:
             return BodyIn(channel, payload, flags & _ENDING == _ENDING)
         if assembly is not None and assembly.data is not None:
             payload = self._whole(assembly, payload, channel)
-        return _decoded(channel, kind, payload, goes_on=not flags & LAST_SEGMENT)
+        if kind != COMMAND:
+            return _decoded(channel, kind, payload, goes_on=not flags & LAST_SEGMENT)
+        decoded = self._command
+        if decoded is None or payload != self._payload:
+            self._command = None
+            decoded = self._command = _decoded_command(channel, payload)
+            self._payload = payload
+        return CommandIn(channel, *decoded, not flags & LAST_SEGMENT)
 
     def abandon(self, channel: int) -> None:
         """The channel's session is over. What is under way may still go on, or make room for another."""
@@ -213,16 +226,25 @@ class Assembler:
 
 def _decoded(channel: int, kind: int, payload: bytes, *, goes_on: bool) -> AssemblyEvent:
     try:
-        if kind == COMMAND:
-            return CommandIn(channel, *decode_command(payload), goes_on)
         if kind == HEADER:
             return HeaderIn(channel, decode_header(payload), goes_on)
         return ControlIn(channel, decode_control(payload))
     except ProtocolViolation as error:
-        code = error.code
-        if code == 501 and error.class_id != CONNECTION_CLASS:
-            # The frames were right: a session ends by it, not the connection.
-            code = 503
-        raise ProtocolViolation(
-            code, error.text, class_id=error.class_id, method_id=error.method_id, channel=channel
-        ) from None
+        raise _of_channel(error, channel) from None
+
+
+def _decoded_command(channel: int, payload: bytes) -> tuple[Command, bool]:
+    try:
+        return decode_command(payload)
+    except ProtocolViolation as error:
+        raise _of_channel(error, channel) from None
+
+
+def _of_channel(error: ProtocolViolation, channel: int) -> ProtocolViolation:
+    code = error.code
+    if code == 501 and error.class_id != CONNECTION_CLASS:
+        # The frames were right: a session ends by it, not the connection.
+        code = 503
+    return ProtocolViolation(
+        code, error.text, class_id=error.class_id, method_id=error.method_id, channel=channel
+    )

@@ -43,8 +43,8 @@ class Consumer:
 class ScriptedQueue:
     """A queue and the channels of one session, as RabbitMQ has them.
 
-    A lazy one keeps deliveries to itself until it is asked something else than basic.get: they are on their
-    way from the queue to the channel.
+    A lazy one keeps deliveries to itself until it is asked something that the queue does not answer: they are
+    on their way from there to the channel, which passes answers on first.
     """
 
     def __init__(self, say: Callable[[int, FromBroker], None], *, is_lazy: bool = False) -> None:
@@ -89,7 +89,7 @@ class ScriptedQueue:
         self.asked.append(method)
         if method.CLASS_ID == amqp.BasicGet.CLASS_ID:
             self._main = channel
-        if not isinstance(method, amqp.BasicGet):
+        if not isinstance(method, amqp.BasicGet | amqp.QueueDeclare):
             self.tick()
         answer = self._answer(method)
         if answer is not None:

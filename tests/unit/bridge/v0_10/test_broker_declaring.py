@@ -44,6 +44,12 @@ def test_a_queue_without_a_name_gets_one_which_is_the_last(lab: BrokerLab) -> No
     assert lab.commands() == [amqp10.ExchangeBind(name.encode(), b"amq.topic", b"k")]
 
 
+def test_a_name_that_is_made_up_is_not_reserved_where_that_matters() -> None:
+    other = BrokerLab()
+    other.start = attrs.evolve(START, server_properties=None)
+    assert other.login().open().call(amqp.QueueDeclare()).queue.startswith("gen-gate.1-")
+
+
 @pytest.mark.parametrize(
     "method", [amqp.QueuePurge(), amqp.BasicConsume(), amqp.BasicGet(), amqp.QueueDelete()]
 )

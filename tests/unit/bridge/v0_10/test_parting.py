@@ -6,6 +6,7 @@ import pytest
 
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
+from tests.support.talk_0_10 import command
 from tests.unit.bridge.v0_10.lab import Lab, broker_state
 
 MINE, OTHER = 0, 1
@@ -119,11 +120,11 @@ def test_two_that_wait_for_each_other_do_not_for_ever(lab: Lab) -> None:
     flow(lab, MINE, 1)
     flow(lab, OTHER, 1, b"p")
     before = len(lab.heard)
-    lab.is_live = False
-    lab.do(amqp10.MessageCancel(destination=b"d"), MINE)
-    lab.do(amqp10.MessageCancel(destination=b"p"), OTHER)
-    lab.is_live = True
-    lab.settle()
+    # In one read: neither session does anything else first.
+    lab.give(
+        command(amqp10.MessageCancel(destination=b"d"), sync=True, channel=MINE)
+        + command(amqp10.MessageCancel(destination=b"p"), sync=True, channel=OTHER)
+    )
     completed = {
         one.channel for one in lab.heard[before:] if isinstance(one.control, amqp10.SessionCompleted)
     }

@@ -334,14 +334,22 @@ def test_flush_waits_for_what_is_on_its_way() -> None:
     stage.take_asked()
     stage.queue.publish(b"1")
     flush = stage.say(amqp10.MessageFlush(destination=b"d"))
-    # basic.get-empty comes before the delivery.
+    # The queue's answer comes before the delivery.
     stage.hear(1)
     assert bodies(stage) == []
     assert flush not in stage.client.finished
     stage.hear()
     assert bodies(stage) == [b"1"]
     assert flush in stage.client.finished
-    assert names(stage) == ["basic.get", "basic.qos"]
+    assert names(stage) == [*["queue.declare", "basic.qos"] * 2, "basic.get"]
+
+
+def test_flush_gets_nothing_before_what_is_on_its_way() -> None:
+    stage = Stage(is_lazy=True)
+    stage.do(subscribe(), byte_credit(), messages(1))
+    for body in (b"1", b"2", b"3"):
+        stage.queue.publish(body)
+    assert stage.do(messages(4), amqp10.MessageFlush(destination=b"d")) == [b"1", b"2", b"3"]
 
 
 def test_flush_takes_what_is_held_and_then_what_the_prefetch_does_not_let_through() -> None:

@@ -245,9 +245,9 @@ def test_nothing_is_lost_or_comes_twice_and_credit_holds(data: DataObject, is_la
     play.drain()
 
 
-@given(st.data())
-def test_order_is_kept(data: DataObject) -> None:
-    play = Play((b"a",), is_lazy=False)
+@given(st.data(), st.booleans())
+def test_order_is_kept(data: DataObject, is_lazy: bool) -> None:
+    play = Play((b"a",), is_lazy=is_lazy)
     for _ in range(data.draw(st.integers(1, 40))):
         _do(play, data, IN_ORDER)
     play.quiet()

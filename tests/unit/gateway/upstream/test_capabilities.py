@@ -12,7 +12,6 @@ SAID = Table.of({"product": "p", "capabilities": {"publisher_confirms": True, "p
 
 def test_what_is_native_is_told_as_it_is() -> None:
     assert of_client(NATIVE, SAID) is SAID
-    assert of_broker(NATIVE, EMPTY_TABLE) is EMPTY_TABLE
 
 
 def test_what_the_version_has_no_method_for_is_left_out() -> None:

@@ -14,7 +14,7 @@ from amqpgate.gateway.upstream.cluster import EndpointHealth
 from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, call
 from amqpgate.protocol.header import HEADER_0_9_1, HEADER_0_10, name_of
 from amqpgate.protocol.v0_10.connection import Tuning
-from amqpgate.protocol.v0_10.events import SessionBegun
+from amqpgate.protocol.v0_10.events import ConnectionClosed, SessionBegun
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from tests.support.broker_0_10 import START, Broker010, start
@@ -103,7 +103,7 @@ def test_a_session_from_login_to_close(stage: Stage) -> None:
     assert (start_ok.mechanism, start_ok.response) == (b"PLAIN", b"\0guest\0guest")
     assert start_ok.client_properties.get(b"amqpgate") is not None
     broker.say(Tuning(channel_max=100, heartbeat=120).offer())
-    assert client.expect(amqp.ConnectionTune) == amqp.ConnectionTune(100, 65531, 120)
+    assert client.expect(amqp.ConnectionTune) == amqp.ConnectionTune(100, 131072, 120)
     client.say(amqp.ConnectionTuneOk(50, 65531, 0))
     client.say(amqp.ConnectionOpen("/v", "", True))
     tune_ok = broker.expect(amqp10.ConnectionTuneOk)
@@ -224,6 +224,21 @@ def test_a_broker_that_is_gone_is_told_as_such(stage: Stage) -> None:
     client, broker = opened(stage)
     broker.talker.reset()
     assert client.expect(amqp.ConnectionClose).reply_code == 320
+
+
+def test_a_broker_that_breaks_the_protocol_later_is_told_in_its_own(stage: Stage) -> None:
+    client, broker = opened(stage)
+    broker.event(SessionBegun)
+    broker.flush()
+    client.expect(amqp.ChannelOpenOk, 1)
+    broker.talker.octets(frame(ALONE, 0, b"\1\2"))
+    close = client.expect(amqp.ConnectionClose)
+    client.say(amqp.ConnectionCloseOk())
+    client.expect_end()
+    assert (close.reply_code, "upstream broke the protocol" in close.reply_text) == (541, True)
+    assert broker.event(ConnectionClosed).violation.code == 501
+    broker.flush()
+    broker.talker.expect_end()
 
 
 # -- redirects -------------------------------------------------------------------------------------------
