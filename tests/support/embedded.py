@@ -12,11 +12,9 @@ from amqpgate.broker import VERSIONS, EmbeddedBroker
 
 
 @contextmanager
-def embedded_broker(
-    *vhosts: str, versions: Sequence[str] = VERSIONS, heartbeat: int = 60
-) -> Iterator[tuple[str, int]]:
+def embedded_broker(*vhosts: str, versions: Sequence[str] = VERSIONS) -> Iterator[tuple[str, int]]:
     """Its address, while inside; without ``vhosts`` it has "/" alone."""
-    broker = EmbeddedBroker(vhosts=vhosts or ("/",), versions=versions, heartbeat=heartbeat)
+    broker = EmbeddedBroker(vhosts=vhosts or ("/",), versions=versions)
     started = threading.Event()
     port = 0
     token: trio.lowlevel.TrioToken | None = None

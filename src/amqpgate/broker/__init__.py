@@ -12,8 +12,9 @@ What it does
 
 AMQP 0-10
     A client of it is made one of 0-9-1 by ``bridge``, as the gateway does it for RabbitMQ. What that cannot
-    say is refused with 540: browsing, selectors, last-value queues, distributed transactions, resuming
-    sessions, fragments, classes file and stream. There is no management by messages (QMF).
+    say is refused with 540: browsing, selectors, last-value queues, distributed transactions, resuming of
+    messages, classes file and stream. Sessions end with their connections, which do not know each other's
+    names of sessions. There is no management by messages (QMF).
 
 What it does not do
     Nothing is stored: a restart loses everything, ``durable`` and ``delivery-mode`` are only remembered.

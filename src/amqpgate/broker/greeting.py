@@ -33,7 +33,8 @@ MECHANISMS: Final = (PLAIN, AMQPLAIN)
 LACKS: Final = (
     "storage, expiry, dead letters, queue limits, message priorities, single active consumers, quorum queues,"
     " streams, permissions. AMQP 0-10: browsing, selectors, last-value queues, distributed transactions,"
-    " resuming sessions, fragments, management by messages, classes file and stream"
+    " resuming messages and sessions, names of sessions beyond their connection, management by messages,"
+    " classes file and stream"
 )
 
 

@@ -46,11 +46,9 @@ class TranslatedStream(trio.abc.HalfCloseableStream):
 
     inner: trio.abc.HalfCloseableStream
     translator: Translator
-    #: What the client has sent already, behind its protocol header.
-    first: bytes
+    #: Received, and not given to the translator yet: at first what came behind the protocol header.
+    _input: memoryview = field(converter=memoryview)
     heard: Callable[[], None]
-    #: Received, and not given to the translator yet.
-    _input: memoryview = field(init=False)
     #: For the client; what is being sent is not in here, but counts.
     _output: bytearray = field(factory=bytearray, init=False)
     _unsent: int = field(default=0, init=False)
@@ -64,7 +62,6 @@ class TranslatedStream(trio.abc.HalfCloseableStream):
     _is_over: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._input = memoryview(self.first)
         self._take_output()
 
     @property
@@ -85,7 +82,7 @@ class TranslatedStream(trio.abc.HalfCloseableStream):
             frames = self._frames(max_bytes or _READ)
             if frames or self._is_over:
                 return frames
-            if self.is_full or not (self._is_deaf or self.translator.wants_bytes):
+            if not self._wants_bytes():
                 await self._until_changed(trio.sleep_forever)
             elif self._input:
                 piece, self._input = bytes(self._input[:_PIECE]), self._input[_PIECE:]
@@ -94,19 +91,24 @@ class TranslatedStream(trio.abc.HalfCloseableStream):
             else:
                 await self._read()
 
+    def _wants_bytes(self) -> bool:
+        return not self.is_full and (self._is_deaf or self.translator.wants_bytes)
+
     def _frames(self, limit: int) -> bytes:
         with self._failing():
             return self.translator.frames_for_gateway(limit)
 
     def _feed(self, piece: bytes) -> None:
-        try:
-            with self._failing():
+        why = None
+        with self._failing():
+            try:
                 self.translator.from_peer(piece)
-        except ProtocolViolation:
+            except ProtocolViolation as violation:
+                why = violation
+        self._take_output()
+        if why is not None:
             self._is_deaf = True
-            raise
-        finally:
-            self._take_output()
+            raise why
 
     async def _read(self) -> None:
         data = await self._until_changed(lambda: self.inner.receive_some(_READ))
@@ -130,9 +132,12 @@ class TranslatedStream(trio.abc.HalfCloseableStream):
         """Send whole frames; returns when the client has taken all that became of them, or the kernel has."""
         for frame in _split(bytes(data)):
             # It is not asked whether it wants any: that of a client always does.
+            wanted = self.translator.wants_bytes
             with self._failing():
                 self.translator.from_gateway(frame)
             self._take_output()
+            if not wanted:
+                self._waiting.cancel()
             if len(self._output) > _SEND:
                 await self._flush()
         await self._flush()
@@ -198,8 +203,6 @@ class TranslatedStream(trio.abc.HalfCloseableStream):
         """A translator's own fault ends the connection of this one client."""
         try:
             yield
-        except ProtocolViolation:
-            raise
         except Exception as error:
             log.exception("a translator has failed")
             raise trio.BrokenResourceError("a translator has failed") from error

@@ -14,6 +14,7 @@ from amqpgate.bridge.v0_10.client import ClientTranslator
 from amqpgate.broker import VERSIONS, EmbeddedBroker, translated
 from amqpgate.broker.amqp.events import ContentReceived
 from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.frames import HEARTBEAT
 from amqpgate.protocol.header import HEADER_0_8_AMQPLIB, HEADER_0_10, HEADER_1_0
 from amqpgate.wire.dialects import HEADER_0_8, HEADER_0_9, HEADER_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -187,6 +188,38 @@ async def test_it_says_what_it_is_and_what_it_lacks() -> None:
         said = {name: value.value for name, value in start.server_properties.entries}
         assert said[b"product"] == b"amqpgate embedded broker"
         assert b"browsing" in said[b"lacks"]
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        amqp10.MessageSubscribe(queue=b"q", destination=b"d", accept_mode=1, acquire_mode=1),
+        amqp10.MessageSubscribe(
+            queue=b"q",
+            destination=b"d",
+            accept_mode=1,
+            acquire_mode=0,
+            arguments=Map(((b"x-filter-jms-selector", Value(0x95, b"a = 1")),)),
+        ),
+        amqp10.QueueDeclare(queue=b"l", arguments=Map(((b"qpid.last_value_queue_key", Value(0x95, b"k")),))),
+        amqp10.DtxSelect(),
+        amqp10.MessageResume(destination=b"d", resume_id=b"r"),
+        amqp10.FileQos(),
+        amqp10.StreamQos(),
+    ],
+    ids=lambda one: one.NAME,
+)
+async def test_what_it_lacks_is_refused(one: Command) -> None:
+    async with trio.open_nursery() as nursery:
+        client = _connected(nursery, EmbeddedBroker())
+        await client.open()
+        await client.attach()
+        await client.say(amqp10.QueueDeclare(queue=b"q"), one)
+        why = (await client.sent(amqp10.ExecutionException)).command
+        assert isinstance(why, amqp10.ExecutionException)
+        assert (why.error_code, why.command_id) == (540, 1)
+        assert why.description
         nursery.cancel_scope.cancel()
 
 
@@ -407,6 +440,41 @@ async def test_a_client_that_is_gone_while_it_is_not_read_from(
                 await client.say(amqp10.SessionFlush(completed=True))
         assert patience.cancelled_caught
         await ours.aclose()
+
+
+class Moody(ClientTranslator):
+    """Wants nothing more of its client until it hears of the broker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard = b""
+
+    @property
+    def wants_bytes(self) -> bool:
+        return not self.heard
+
+    def from_peer(self, data: bytes) -> None:
+        self.heard += data
+
+    def from_gateway(self, frames: bytes) -> None:
+        self.heard = b""
+
+
+async def test_who_wants_something_again_is_given_it() -> None:
+    """Whatever has changed its mind has said nothing."""
+    ours, theirs = memory_stream_pair()
+    translator = Moody()
+    stream = translated.TranslatedStream(theirs, translator, b"first", lambda: None)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stream.receive_some)
+        nursery.start_soon(stream.send_answers)
+        await ours.send_all(b"second")
+        await wait_all_tasks_blocked()
+        assert translator.heard == b"first"
+        await stream.send_all(HEARTBEAT)
+        await wait_all_tasks_blocked()
+        assert translator.heard == b"second"
+        nursery.cancel_scope.cancel()
 
 
 async def test_deliveries_that_are_not_read_wait_in_their_queue(autojump_clock: MockClock) -> None:

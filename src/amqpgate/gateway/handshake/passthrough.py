@@ -98,11 +98,10 @@ class Passthrough:
             if self.dialler.settings.has_login:
                 user = await self.client.context.principals.user_of(self.client, self.dialler, user)
             upstream_tune = await self._open(user, client_tune, upstream_tune)
-            frame_max = relay_frames(self.client, self.hop)
+            hop = self.hop
+            frame_max = relay_frames(self.client, hop) if hop.translated is not None else None
             await self.client.say(amqp.ConnectionOpenOk())
-            return established(
-                self.client, client_tune, self.hop, upstream_tune, self.dialler.choice, frame_max
-            )
+            return established(self.client, client_tune, hop, upstream_tune, self.dialler.choice, frame_max)
 
     async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
         if isinstance(greeting, amqp.ConnectionClose):

@@ -94,7 +94,9 @@ def start_ok_for(
         mechanism, response = own.mechanism, own.first()
     else:
         mechanism, response = in_terms_of(offered_by(start.mechanisms), said.mechanism, said.response)
-    properties = capabilities.of_client(hop.interpreter, said.client_properties)
+    properties = said.client_properties
+    if not hop.interpreter.is_native:
+        properties = capabilities.of_client(hop.interpreter, properties)
     plain = attrs.evolve(said, client_properties=properties, mechanism=mechanism, response=response)
     entry = {"client_address": caller.address, "session": caller.session_id, "version": version}
     frame = hop.frame_of(attrs.evolve(plain, client_properties=properties.with_("amqpgate", entry)))

@@ -19,9 +19,10 @@ _NEEDED: Final[dict[str, type[Method]]] = {
 
 
 def of_client(broker: Interpreter, properties: Table) -> Table:
-    """What the client says of itself, without what this broker would say in words that its version lacks."""
+    """What the client says of itself, without what this broker, which is not native, would say in words that
+    its version lacks."""
     found = properties.field("capabilities")
-    if broker.is_native or found is None or not isinstance(found.value, Table):
+    if found is None or not isinstance(found.value, Table):
         return properties
     return properties.with_("capabilities", _spoken(broker, found.value).to_python())
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from amqpgate.bridge import NATIVE, interpreter_for
+from amqpgate.bridge import interpreter_for
 from amqpgate.gateway.upstream.capabilities import of_broker, of_client
 from amqpgate.wire.dialects import LEGACY_BROKER
 from amqpgate.wire.tables import EMPTY_TABLE, Table
 
 SAID = Table.of({"product": "p", "capabilities": {"publisher_confirms": True, "per_consumer_qos": True}})
-
-
-def test_what_is_native_is_told_as_it_is() -> None:
-    assert of_client(NATIVE, SAID) is SAID
 
 
 def test_what_the_version_has_no_method_for_is_left_out() -> None:
