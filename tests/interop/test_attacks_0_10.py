@@ -5,6 +5,7 @@ through the gateway to RabbitMQ, while others are served. With either engine of 
 from __future__ import annotations
 
 import os
+import random
 import resource
 import socket
 import threading
@@ -567,3 +568,41 @@ def test_what_a_client_does_not_read_stops_it_alone(attacked: Gateway) -> None:
             for _ in range(2000):
                 peer.sock.sendall(said)
         assert resident(attacked) < 400 << 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_bad_handshakes_leave_nothing_behind(rabbitmq: RabbitMQ, record_property) -> None:
+    """``AMQPGATE_HANDSHAKES`` of them: 100,000 took 0.6 MiB, of 97."""
+    gateway = Gateway(config=CONFIG.replace("BROKER", str(rabbitmq.port)))
+    gateway.start()
+    dice = random.Random(1)
+    every = [said for said, _ in EARLY.values()]
+
+    def fail(number: int) -> None:
+        said = every[number % len(every)]
+        with suppress(OSError), Raw(gateway.port) as peer:
+            match number % 5:
+                case 0:
+                    peer.say(PROTOCOL_HEADER, said)
+                case 1:
+                    peer.say(PROTOCOL_HEADER, said[: dice.randrange(len(said))])
+                case 2:
+                    peer.say(PROTOCOL_HEADER, dice.randbytes(200))
+                case 3:
+                    peer.say(PROTOCOL_HEADER[: dice.randrange(9)])
+                case _:
+                    peer.say(PROTOCOL_HEADER, said)
+                    peer.sock.recv(1 << 16)
+
+    for number in range(1000):
+        fail(number)
+    before = resident(gateway)
+    for number in range(int(os.environ.get("AMQPGATE_HANDSHAKES", "5000"))):
+        fail(number)
+    after = resident(gateway)
+    record_property("before", before)
+    record_property("after", after)
+    ended = gateway.stop()
+    assert "Traceback" not in ended.log
+    assert after - before < 8 << 20
