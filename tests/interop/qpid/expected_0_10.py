@@ -61,7 +61,7 @@ OUTCOMES: Final[Mapping[str, str | None]] = {name: None if cell == "-" else cell
 
 
 def reasons() -> str:
-    """The table in `docs/old-versions.md`: how many tests do not pass, and why."""
+    """The table in `docs/amqp-0-10.md`: how many tests do not pass, and why."""
     counts = Counter(OUTCOMES.values())
     return "".join(f"| {counts[key]} | {why.reason} |\n" for key, why in WHY.items())
 

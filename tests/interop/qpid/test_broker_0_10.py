@@ -46,7 +46,7 @@ def test_a_hundred_tests_of_brokers_pass_and_the_documents_say_how_many() -> Non
     others = [why for name, why in OUTCOMES.items() if not name.startswith("broker_0_10.")]
     assert len(brokers) == 233
     assert brokers.count(None) >= 100
-    page = " ".join((ROOT / "docs" / "old-versions.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "amqp-0-10.md").read_text().split())
     assert f"Of the {len(brokers)} tests of brokers" in page
     assert f"{brokers.count(None)} pass through the gateway" in page
     assert f"of the {len(others)} of its messaging API that talk to a broker {others.count(None)}." in page
