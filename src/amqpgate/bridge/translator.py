@@ -42,7 +42,7 @@ class Translator(Protocol):
         """
 
     def peer_ended(self) -> None:
-        """The peer sends nothing more, in good order or not; it may still read."""
+        """The peer sends nothing more."""
 
     def bytes_for_peer(self) -> bytes:
         """All that there is to be sent to the peer; it is not given again."""

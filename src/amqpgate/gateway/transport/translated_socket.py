@@ -158,7 +158,7 @@ class TranslatedSocket(BufferedSocket):
         try:
             if piece:
                 self._translator.from_peer(piece)
-            else:
+            elif self._why is None:
                 self._translator.peer_ended()
         except ProtocolViolation as violation:
             self._is_over, self._why = True, violation
