@@ -27,7 +27,7 @@ admin: {{bind: "127.0.0.1:{{admin_port}}"}}
 """
 
 
-@pytest.fixture(scope="module", params=["embedded", "qpidd"])
+@pytest.fixture(scope="module", params=["embedded", pytest.param("qpidd", marks=pytest.mark.slow)])
 def broker(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
     """The address of a broker of 0-10."""
     if request.param == "embedded":
