@@ -52,7 +52,11 @@ class Translator(Protocol):
     @property
     def wants_frames(self) -> bool:
         """Whether more of the gateway may come. While it may not, its frames wait until the peer has said
-        something. At the end of a session, what is left comes nonetheless, and then the close."""
+        something. At the end of a session, what is left comes nonetheless, and then the close.
+
+        That of a client takes all that comes: if both of a session waited for their peers, each might wait
+        for words behind those that the other one's side has no room for.
+        """
 
     def from_gateway(self, frames: bytes) -> None:
         """Take whole canonical frames. What the peer's protocol cannot say is answered, not raised.

@@ -783,6 +783,9 @@ def check(
     piece: int,
     end: Side | None,
 ) -> None:
+    if toys == (Withholding, Withholding):
+        # Each would wait for credit that comes behind what the other one holds: of two, one may withhold.
+        toys = Reframing, Withholding
     if toys[1] is Answering:
         # Its answer might come in the middle of what its peer delivers on that channel.
         said = [frame for frame in said[0] if frame != DECLARE], said[1]
