@@ -285,6 +285,10 @@ class PlainLinkEndpoint(PlainRelayEndpoint):
         except MemoryError:
             # Some of a frame may have gone; nothing can follow it. (The compiled one asks for room first.)
             self.relay.pump.lose(self, out_of_memory(self.side))
+        except Exception:
+            # A translator has failed, which the pump finds out.
+            self.relay.pump.touched(self)
+            raise
 
 
 @attrs.define(eq=False, init=False)
