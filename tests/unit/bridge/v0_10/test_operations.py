@@ -66,7 +66,7 @@ FREE: Final = (
 
 def rows() -> dict[str, str]:
     """The table: what is said, and what is judged."""
-    section = PAGE.read_text().partition("## What policies judge")[2].partition("\n## ")[0]
+    section = PAGE.read_text().partition("### What policies judge")[2].partition("\n###")[0]
     lines = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
     return {cells[0]: cells[1] for cells in lines}
 
