@@ -78,11 +78,13 @@ cdef class Pump(Pooling):
     cdef double due
     cdef double look_every, look_at
     cdef object late
+    cdef int attended
+    cdef object attending
     cdef dict going
     cdef bint closed, interrupted
 
     def __cinit__(self):
-        self.epoll = self.timer = self.event = -1
+        self.epoll = self.timer = self.event = self.attended = -1
 
     def __init__(self, *, Py_ssize_t high, Py_ssize_t low, Py_ssize_t largest_frame, clock=None, on_failure):
         self.high = high
@@ -161,6 +163,15 @@ cdef class Pump(Pooling):
         self.look_at = self.now + seconds
         self.due = min(self.due, self.look_at)
         self.arm()
+
+    def attend(self, int fd, callback):
+        """See ``pump.Pump.attend``."""
+        if self.attended >= 0:
+            self.control(EPOLL_CTL_DEL, self.attended, 0)
+        self.attended = fd
+        self.attending = callback
+        if fd >= 0:
+            self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
 
     @property
     def deadlines(self):
@@ -329,6 +340,7 @@ cdef class Pump(Pooling):
         # None where nobody waits, as mostly.
         cdef list late = None, ready = None
         cdef double until
+        cdef bint attends = False
         if milliseconds == 0:
             n = epoll_wait(self.epoll, events, MAX_EVENTS, 0)
         else:
@@ -351,6 +363,9 @@ cdef class Pump(Pooling):
                     read(fd, &drained, 8)
                     if fd == self.timer:
                         self.armed = NEVER
+                    continue
+                if fd == self.attended:
+                    attends = True
                     continue
                 found = self.by_fd[fd]
                 if found != NULL:
@@ -378,6 +393,11 @@ cdef class Pump(Pooling):
             self.untold = []
             for party, end, side, error in untold:
                 self.tell_end(party, end, side, error)
+        if attends:
+            try:
+                self.attending()
+            except Exception as failure:
+                self.note(failure)
         self.arm()
         if self.unserved or self.ready:
             self.wake()

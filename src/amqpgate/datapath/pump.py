@@ -65,6 +65,8 @@ class PlainPump:
         self._own_clock = clock is not None
         self._look_every = self._look_at = math.inf
         self._late: Callable[[float], None] = lambda _: None
+        self._attended = -1
+        self._attending: Callable[[], None] | None = None
         self._closed = False
         self._interrupted = False
 
@@ -86,6 +88,14 @@ class PlainPump:
         self._late, self._look_every = late, seconds
         self._look_at = self._schedule.clock() + seconds
         self._arm()
+
+    def attend(self, fd: int, callback: Callable[[], None] | None) -> None:
+        """See ``engine.Pump``."""
+        if self._attended >= 0:
+            self._epoll.unregister(self._attended)
+        self._attended, self._attending = fd, callback
+        if fd >= 0:
+            self._epoll.register(fd, select.EPOLLIN)
 
     @property
     def deadlines(self) -> int:
@@ -218,11 +228,14 @@ class PlainPump:
         schedule.begin_step()
         late, ready = schedule.take_queues()
         until = schedule.now + ROUND
+        attends = False
         try:
             self._turns.serve(late, until)
             for fd, event in events:
                 if fd == schedule.event:
                     os.eventfd_read(fd)
+                elif fd == self._attended:
+                    attends = True
                 elif fd == self._timer.fileno():
                     self._timer.drain()
                 elif (found := self._departures.sockets.get(fd)) is not None:
@@ -233,6 +246,11 @@ class PlainPump:
         self._run_timers()
         self._turns.hear_lost()
         self._departures.tell_again()
+        if attends and self._attending is not None:
+            try:
+                self._attending()
+            except Exception as error:
+                schedule.note(error)
         if schedule.unserved or schedule.ready:
             schedule.wake()
 

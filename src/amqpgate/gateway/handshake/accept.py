@@ -1,4 +1,4 @@
-"""Connections from their accept until they are sessions, one task each; and how many there are.
+"""Connections from their accept until they are sessions, one fiber each; and how many there are.
 
 ::
 
@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import secrets
 import socket
 import ssl
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
 import attrs
@@ -40,6 +38,7 @@ from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.conversation import invite, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.tls import identity
+from amqpgate.gateway.transport.waiting import Scope, fail_after, in_trio, move_on_after
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError
@@ -95,24 +94,24 @@ class Acceptor:
 
     def enter(self, connection: socket.socket, address: str, listener: Listener) -> None:
         """Take a connection in, unless there are too many."""
-        tasks = self.sessions.tasks
+        fibers = self.sessions.fibers
         pending = None
-        if tasks is not None and self.connections.has_room:
+        if not fibers.is_closed and self.connections.has_room:
             # Of a balancer's connections it is not known yet whose they are.
             source = address.rpartition(":")[0] if listener.proxy_protocol == "none" else None
             pending = self.context.pending.enter(source)
-        if tasks is None or pending is None:
+        if pending is None:
             self.connections.metrics.ended("over_limit")
             self.failures.add(trio.current_time(), "a connection", address, "over_limit", TOO_MANY)
             connection.close()
             return
         self.connections.begun()
-        tasks.start_soon(self._serve, connection, address, listener, pending)
+        fibers.start_soon(self._serve(connection, address, listener, pending))
 
     async def _serve(
         self, sock: socket.socket, address: str, listener: Listener, pending: PendingHandshake
     ) -> None:
-        """Bring a session about. The task ends there: an established session needs none."""
+        """Bring a session about. The fiber ends there: an established session needs none."""
         caller = Caller(secrets.token_hex(8), address)
         outcome: str | None = "failed"
         try:
@@ -136,8 +135,8 @@ class Acceptor:
         arrival = ClientArrival(context, listener, pending, timing, caller)
         try:
             with pending.scope:
-                if policies_for.audit is not None:
-                    await policies_for.audit.room()
+                if policies_for.audit is not None and policies_for.audit.is_full:
+                    await in_trio(policies_for.audit.room)
                 established = await arrival.receive(sock)
                 try:
                     policies = await policies_for.still(established.policies)
@@ -204,14 +203,14 @@ class ClientArrival:
     caller: Caller
     client: MethodStream = attrs.field(init=False)
     broker: MethodStream | None = attrs.field(default=None, init=False)
-    deadline: trio.CancelScope = attrs.field(init=False)
+    deadline: Scope = attrs.field(init=False)
 
     async def receive(self, sock: socket.socket) -> Established:
         limits = self.context.settings.limits
         self.client = MethodStream(sock, frame_max=limits.handshake_frame_max, peer=Role.CLIENT)
         kept = False
         try:
-            with trio.fail_after(limits.handshake_timeout) as self.deadline:
+            with fail_after(limits.handshake_timeout) as self.deadline:
                 await self._approach()
                 established = await self._establish(self.caller)
             kept = True
@@ -276,7 +275,7 @@ class ClientArrival:
             raise RefusedError(f"not a protocol header that is spoken here: {name_of(header)}")
         if isinstance(version, TranslatedVersion):
             # It may be imported, which is nothing for the data path's thread.
-            self.client.translate(await trio.to_thread.run_sync(version.client))
+            self.client.translate(await in_trio(trio.to_thread.run_sync, version.client))
             self.client.speak(version.interpreter)
         else:
             self.client.speak(version.client())
@@ -291,7 +290,7 @@ class ClientArrival:
         if early is None:
             return await self._establish_late(caller)
         try:
-            with self._unhurried():
+            with self.deadline.standing_still():
                 dialler = await router.dialler(self.listener, before, caller.session_id, early=early)
             greeting, line = await dialler.greet()
             if line is not None:
@@ -328,7 +327,7 @@ class ClientArrival:
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
         client = self._handshake(caller)
-        late = LateBinding(client, self._unhurried)
+        late = LateBinding(client, self.deadline.standing_still)
         try:
             return await late.run()
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
@@ -343,16 +342,6 @@ class ClientArrival:
         if self.timing is not None:
             self.timing.mark(stage)
 
-    @contextlib.contextmanager
-    def _unhurried(self) -> Iterator[None]:
-        """What waits in here has a deadline of its own."""
-        left = self.deadline.deadline - trio.current_time()
-        self.deadline.deadline = math.inf
-        try:
-            yield
-        finally:
-            self.deadline.deadline = trio.current_time() + left
-
     async def _unavailable(self, error: AmqpgateError) -> NoReturn:
         """There is no broker for the client."""
         if not isinstance(error, UpstreamUnavailableError):
@@ -364,7 +353,7 @@ class ClientArrival:
 
     async def _say_close(self, why: ProtocolViolation) -> None:
         with (
-            trio.move_on_after(self.context.settings.limits.close_timeout),
+            move_on_after(self.context.settings.limits.close_timeout),
             contextlib.suppress(StreamClosedError),
         ):
             await say_close(self.client, why)

@@ -19,7 +19,6 @@ from enum import Enum
 from functools import partial
 
 import attrs
-import trio
 
 from amqpgate.errors import OverLimit
 from amqpgate.gateway.handshake.pending import source_of
@@ -30,6 +29,7 @@ from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.session.operation_limits import Happened, Report
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
+from amqpgate.gateway.transport.waiting import in_trio, move_on_after, sleep
 from amqpgate.policy import (
     Operation,
     Principal,
@@ -75,7 +75,7 @@ class ConnectionPolicies:
             policies = self.in_force.now
             if not policies.is_prepared(principal, session):
                 source = source_of(principal.source or "")
-                await self.compiler.run_for(source, partial(policies.prepare, principal, session))
+                await in_trio(self.compiler.run_for, source, partial(policies.prepare, principal, session))
             if policies is self.in_force.now:
                 return SelectedPolicies(policies, principal, session)
 
@@ -146,9 +146,11 @@ class AdmissionControl:
 
     async def _await_grants(self, taken: SessionLimits) -> None:
         """Wait for grants of limits that are shared, or to hear that there is none; but not for long."""
-        with trio.move_on_after(FIRST_GRANT):
-            for share in taken.shares:
-                await share.sure()
+        unsure = [share for share in taken.shares if share.is_unsure]
+        if unsure:
+            with move_on_after(FIRST_GRANT):
+                for share in unsure:
+                    await in_trio(share.sure)
 
     def leave(self, connection: str) -> None:
         """It has become a session, which has a place of its own, or it has failed. Idempotent."""
@@ -201,8 +203,8 @@ class AdmissionControl:
                 longest = max(longest, wait)
         if longest:
             try:
-                await trio.sleep(longest)
-            except trio.Cancelled:
+                await sleep(longest)
+            except BaseException:
                 for bucket in held:
                     bucket.take(-1)
                 raise

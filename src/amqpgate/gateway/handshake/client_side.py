@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import NoReturn, TypeVar
 
 import attrs
-import trio
 
 from amqpgate.bridge import for_product
 from amqpgate.config import Listener, Upstream
@@ -22,6 +21,7 @@ from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.conversation import await_close_ok, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.gateway.transport.waiting import move_on_after
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.redaction import without_login
 from amqpgate.policy import Principal, SelectedPolicies
@@ -114,7 +114,7 @@ class ClientHandshake:
         """The client's next method. Raises ``RefusedError`` where it is connection.close."""
         method = await self.hop.next_method()
         if isinstance(method, amqp.ConnectionClose):
-            with trio.move_on_after(self.context.settings.limits.close_timeout):
+            with move_on_after(self.context.settings.limits.close_timeout):
                 await self.hop.send_method(amqp.ConnectionCloseOk())
                 await self.hop.linger()
             raise RefusedError("client closed while the connection opened")
@@ -182,7 +182,7 @@ class ClientHandshake:
 
     async def refuse(self, why: ProtocolViolation) -> NoReturn:
         """Tell the client why, and raise ``RefusedError``."""
-        with trio.move_on_after(self.context.settings.limits.close_timeout):
+        with move_on_after(self.context.settings.limits.close_timeout):
             await say_close(self.hop, why)
         raise RefusedError(why.text)
 
@@ -190,7 +190,7 @@ class ClientHandshake:
         """The broker refuses: tell the client in its words, unless they may quote the login, and raise
         ``RefusedError``. ``broker``, if it is still to be answered."""
         refusal = without_login(refusal)
-        with trio.move_on_after(self.context.settings.limits.close_timeout):
+        with move_on_after(self.context.settings.limits.close_timeout):
             await self.hop.send_method(refusal)
             if broker is not None:
                 with contextlib.suppress(StreamClosedError):

@@ -43,6 +43,7 @@ from amqpgate.gateway.handshake.pooled_login import PooledLogin
 from amqpgate.gateway.pool.pooled_upstream import PooledSource
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.transport.method_stream import MethodStream, hand_over
+from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.gateway.upstream.broker_side import BrokerHandshake, UpstreamFaultError
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.cluster import Cluster
@@ -84,7 +85,7 @@ class LateBinding:
             named = principals.at_login(client, certain, user)
         await client.admit(AdmissionStage.LOGIN, client.principal(named, ""), amqp.ConnectionStartOk)
         if certain is not None and pooled.may_share(certain):
-            preauthenticated = await pooled.preauthenticate(certain)
+            preauthenticated = await in_trio(pooled.preauthenticate, certain)
             self.broker = None if preauthenticated is None else preauthenticated.broker.hop
         tune = await client.tune(tune_for(clusters, listener))
         request = await client.hear(amqp.ConnectionOpen)
@@ -94,14 +95,14 @@ class LateBinding:
         settings = dialler.settings
         principal = attrs.evolve(
             asked,
-            user=await principals.user_of(client, dialler, user) if settings.has_login else user,
+            user=await in_trio(principals.user_of, client, dialler, user) if settings.has_login else user,
             vhost=asked.vhost if settings.vhost is None else settings.vhost,
             upstream_user=client.upstream_user(settings, user),
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
         await client.admit(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
         if pooled.may_share(dialler):
-            pool = await pooled.admit(dialler, principal.vhost, preauthenticated)
+            pool = await in_trio(pooled.admit, dialler, principal.vhost, preauthenticated)
             await client.say(amqp.ConnectionOpenOk())
             return Established(
                 client.policies,
@@ -137,20 +138,24 @@ class LateBinding:
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:
         """Ask clusters what they offer that have not said so yet."""
-        context, session = self.client.context, self.client.caller.session_id
         now = trio.current_time()
+        unknown = [cluster for cluster in clusters if cluster.is_to_be_asked(now)]
+        if unknown:
+            await in_trio(self._ask, unknown)
+
+    async def _ask(self, clusters: list[Cluster]) -> None:
+        context, session = self.client.context, self.client.caller.session_id
         async with trio.open_nursery() as nursery:
             for cluster in clusters:
-                if cluster.is_to_be_asked(now):
-                    nursery.start_soon(
-                        partial(
-                            ask_once,
-                            cluster,
-                            session,
-                            context.contexts,
-                            frame_max=context.settings.largest_frame,
-                        )
+                nursery.start_soon(
+                    partial(
+                        ask_once,
+                        cluster,
+                        session,
+                        context.contexts,
+                        frame_max=context.settings.largest_frame,
                     )
+                )
 
     # -- with the client ----------------------------------------------------------------------
 

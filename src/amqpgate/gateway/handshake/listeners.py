@@ -24,8 +24,10 @@ import attrs
 import trio
 
 from amqpgate.config import Address, Listener, Settings
+from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.listener import BACKLOG, accept, bind_all, take
 from amqpgate.gateway.transport.reuseport import choose_all, choose_among
+from amqpgate.gateway.transport.waiting import checkpoint
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,8 @@ class Listeners:
     enter: Callable[[socket.socket, str, Listener], None]
     #: Called when they are open.
     on_open: Callable[[], None]
+    #: Where connections are accepted.
+    fibers: Fibers
     #: Listener name -> (host, port) as bound; set when ``run`` has started.
     addresses: dict[str, tuple[str, int]]
     paused: bool = attrs.field(default=False, init=False)
@@ -134,18 +138,21 @@ class Listeners:
 
     async def _serve(self) -> None:
         """Until something changes."""
-        async with trio.open_nursery() as nursery:
-            for sock, listener in self._listening:
-                nursery.start_soon(self._accept, sock, listener)
+        accepting = [self.fibers.start_soon(self._accept(*listening)) for listening in self._listening]
+        try:
             await self._changed.wait()
+        finally:
             self._listening = []
-            nursery.cancel_scope.cancel()
+            for fiber in accepting:
+                fiber.cancel()
+        for fiber in accepting:
+            await fiber.over()
 
     async def _accept(self, sock: socket.socket, listener: Listener) -> None:
         with sock:
             try:
                 while True:
-                    await trio.lowlevel.checkpoint()
+                    await checkpoint()
                     self.enter(*await accept(sock), listener)
             finally:
                 with contextlib.suppress(OSError):

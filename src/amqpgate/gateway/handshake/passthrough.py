@@ -37,6 +37,7 @@ from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.session.established import Established, OwnSource
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, hand_over
+from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.gateway.upstream.broker_side import (
     BrokerHandshake,
     UpstreamFaultError,
@@ -96,7 +97,8 @@ class Passthrough:
             client_tune, upstream_tune = await self._tune(watcher)
             user = self._said(watcher)
             if self.dialler.settings.has_login:
-                user = await self.client.context.principals.user_of(self.client, self.dialler, user)
+                principals = self.client.context.principals
+                user = await in_trio(principals.user_of, self.client, self.dialler, user)
             upstream_tune = await self._open(user, client_tune, upstream_tune)
             hop = self.hop
             frame_max = relay_frames(self.client, hop) if hop.translated is not None else None

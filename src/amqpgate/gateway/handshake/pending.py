@@ -19,9 +19,9 @@ from enum import IntEnum
 from typing import Final
 
 import attrs
-import trio
 
 from amqpgate.gateway.transport.memory_trim import Tide
+from amqpgate.gateway.transport.waiting import Scope
 
 #: Bits of an IPv6 address that tell hosts apart.
 _HOST_BITS: Final = 64
@@ -40,7 +40,7 @@ class Silence(IntEnum):
 class PendingHandshake:
     """One connection that is not logged in yet."""
 
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    scope: Scope = attrs.field(factory=Scope, init=False)
     #: Whom it counts for; None: a balancer has not said yet whom it comes from.
     source: str | None = attrs.field(default=None, init=False)
     gave_way: bool = attrs.field(default=False, init=False)

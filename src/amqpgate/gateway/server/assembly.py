@@ -47,6 +47,7 @@ from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.health_check import look_after
 from amqpgate.gateway.upstream.router import Router
@@ -119,6 +120,7 @@ def build(
     # -- sessions, and those that are about to be ---------------------------------------------
     connections = Connections(limits.max_connections, metrics)
     buckets = TokenBuckets(shared_memory=shared_memory)
+    fibers = Fibers()
     registry = SessionRegistry(
         settings,
         pump,
@@ -127,6 +129,7 @@ def build(
         partial(_upstream_lost, router),
         live,
         factories_of(observers),
+        fibers,
     )
     limited: Report = reports.limited if audit is None else audit.reporting(reports.limited)
     context = HandshakeContext(
@@ -142,7 +145,7 @@ def build(
     )
     acceptor = Acceptor(context, connections, registry, observers.tracer)
     # -- the whole ----------------------------------------------------------------------------
-    listeners = Listeners(settings, acceptor.enter, lambda: lifecycle.changed(), {})
+    listeners = Listeners(settings, acceptor.enter, lambda: lifecycle.changed(), fibers, {})
     lifecycle = Lifecycle(limits, listeners, Readiness(metrics.ready), events)
     control = PolicyControl(in_force, settings, compiler, router, registry, observers)
     scraper = Scraper(metrics, pump, registry, acceptor, observers.ended)

@@ -3,9 +3,10 @@
 ::
 
     run ── pump driver, and the services beside it
-        └─ listeners ── one task per connection, from accept to its session
+        ├─ fibers: one per connection, from accept to its session, which the pump drives
+        └─ listeners
 
-A session needs no task while it is on the data path.
+A session needs neither while it is on the data path.
 """
 
 from __future__ import annotations
@@ -117,14 +118,17 @@ class Gateway:
                     engine.start_soon(drive, self.pump)
                 for service in self.services:
                     engine.start_soon(service)
+                fibers = self.registry.fibers
+                await engine.start(fibers.run, self.pump)
                 async with trio.open_nursery() as tasks:
                     self.registry.begin(tasks)
                     await self.lifecycle.serve(task_status)
-                    tasks.cancel_scope.deadline = await self.lifecycle.part(
+                    until = tasks.cancel_scope.deadline = await self.lifecycle.part(
                         self.sessions, lambda: self.acceptor.connections.count
                     )
                     context.pending.cancel()
                     self.registry.finish()
+                await fibers.finish(until)
                 await self.pools.finish()
                 await observers.mirrors.finish(self.lifecycle.until)
                 if observers.tracer is not None:

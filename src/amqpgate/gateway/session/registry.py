@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 import attrs
@@ -23,7 +24,8 @@ from amqpgate.gateway.session.observer import SessionObserver
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
-from amqpgate.gateway.session.teardown import outcome_of, part
+from amqpgate.gateway.session.teardown import Parting, outcome_of
+from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAccess, SessionDeniedError
 from amqpgate.telemetry.faults import FAULTS
 
@@ -105,7 +107,9 @@ class SessionRegistry:
     live: dict[str, Session]
     #: Who makes the observers of each, in the order in which these are told.
     factories: Sequence[ObserverFactory]
-    #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
+    #: Where set-ups and tear-downs run. Once they are closed sockets close without a word.
+    fibers: Fibers
+    #: Where what operators ask for goes on; None while nothing may be started.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     _dismissing: ForcedCloses = attrs.field(init=False)
     _shared: SharedFacts = attrs.field(factory=SharedFacts, init=False)
@@ -247,18 +251,12 @@ class SessionRegistry:
         """The session has left the data path; its sockets are still open."""
         if session.outcome.end is End.GONE and session.outcome.side is Side.UPSTREAM:
             self.on_lost(session)
-        if self.tasks is None:
+        if self.fibers.is_closed:
             self._forget(session)
-        else:
-            self.tasks.start_soon(self._part, session)
-
-    async def _part(self, session: Session) -> None:
-        try:
-            await part(session, session.relay, deadline_in=self.settings.limits.close_timeout)
-        except Exception:
-            log.exception("session %s did not end well", session.id)
-        finally:
-            self._forget(session)
+            return
+        parting = Parting(session, partial(self._forget, session))
+        for leaving in parting.begin(self.settings.limits.close_timeout):
+            self.fibers.start_soon(leaving)
 
     def _forget(self, session: Session) -> None:
         del self.live[session.id]

@@ -16,20 +16,24 @@ always comes at a frame boundary, also in the middle of a message.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+
 import attrs
-import trio
 
 from amqpgate.bridge import Interpreter
 from amqpgate.datapath.engine import End, RelayEndpoint
-from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, OverLimit, ProtocolViolation, UpstreamLost, cut_reply
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.session_end import CloseState, SessionOutcome
 from amqpgate.gateway.transport.conversation import await_close_ok
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.gateway.transport.waiting import move_on_after
 from amqpgate.protocol.methods import Role as Peer
 from amqpgate.wire.generated import v0_9_1 as amqp
+
+log = logging.getLogger(__name__)
 
 
 @attrs.frozen
@@ -116,20 +120,43 @@ def _forced(why: str) -> amqp.ConnectionClose:
     return amqp.ConnectionClose(reply_code=320, reply_text=cut_reply(f"CONNECTION_FORCED - {why}"))
 
 
-async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
-    """Say farewell on both hops at once, and close them within ``deadline_in`` seconds."""
-    session.upstream.leave()
-    said = farewells(session)
-    kept = b""
-    if session.bridge is not None and said[0].close is not None:
-        kept = session.bridge.rest()
-    with trio.move_on_after(deadline_in):
-        async with trio.open_nursery() as nursery:
-            for side in (Side.CLIENT, Side.UPSTREAM):
-                # There is no socket where others use the connection to the broker.
-                if (endpoint := relay.endpoints[side]).sock is not None:
-                    rest = kept if side is Side.CLIENT else b""
-                    nursery.start_soon(leave, endpoint, session.facts.interpreters[side], said[side], rest)
+@attrs.define(eq=False)
+class Parting:
+    """The farewells on both hops of a session, side by side."""
+
+    session: Session
+    #: Called when both hops are closed.
+    on_over: Callable[[], None]
+    #: Hops that are not closed yet.
+    _left: int = attrs.field(default=0, init=False)
+
+    def begin(self, deadline_in: float) -> Iterator[Coroutine[None, None, None]]:
+        """One for each hop, which closes it within ``deadline_in`` seconds."""
+        session, relay = self.session, self.session.relay
+        session.upstream.leave()
+        said = farewells(session)
+        kept = b""
+        if session.bridge is not None and said[0].close is not None:
+            kept = session.bridge.rest()
+        # There is no socket where others use the connection to the broker.
+        sides = [side for side in (Side.CLIENT, Side.UPSTREAM) if relay.endpoints[side].sock is not None]
+        self._left = len(sides)
+        for side in sides:
+            rest = kept if side is Side.CLIENT else b""
+            yield self._leave(side, said[side], rest, deadline_in)
+
+    async def _leave(self, side: Side, farewell: Farewell, rest: bytes, deadline_in: float) -> None:
+        session = self.session
+        endpoint = session.relay.endpoints[side]
+        try:
+            with move_on_after(deadline_in):
+                await leave(endpoint, session.facts.interpreters[side], farewell, rest)
+        except Exception:
+            log.exception("session %s did not end well", session.id)
+        finally:
+            self._left -= 1
+            if not self._left:
+                self.on_over()
 
 
 async def leave(

@@ -11,6 +11,7 @@ import trio
 
 from amqpgate.config import Address
 from amqpgate.gateway.transport.method_stream import prepare
+from amqpgate.gateway.transport.waiting import sleep, wait_readable
 from amqpgate.logs import RECURRING
 
 log = logging.getLogger(__name__)
@@ -79,11 +80,11 @@ async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
             if error.errno not in _NO_ROOM:
                 raise
             log.error("cannot accept: %s", error, extra=RECURRING)
-            await trio.sleep(_BREATH)
+            await sleep(_BREATH)
             continue
         if came is not None:
             return came
-        await trio.lowlevel.wait_readable(sock)
+        await wait_readable(sock)
 
 
 def take(sock: socket.socket) -> tuple[socket.socket, str] | None:

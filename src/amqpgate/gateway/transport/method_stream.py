@@ -1,4 +1,4 @@
-"""One socket during set-up and tear-down, when a trio task talks on it: whole methods in and out.
+"""One socket during set-up and tear-down, while a coroutine talks on it: whole methods in and out.
 
 Its methods are those of the canonical model, whatever version the peer speaks. An
 established session leaves this for the data path; nothing here runs per message.
@@ -12,12 +12,11 @@ import select
 import socket
 import ssl
 
-import trio
-
 from amqpgate.bridge import NATIVE, Interpreter, Translator, relayed
 from amqpgate.datapath.engine import BufferedSocket, HandedOverSocket, Socket
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.transport.translated_socket import TranslatedSocket
+from amqpgate.gateway.transport.waiting import checkpoint, wait_readable, wait_writable
 from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.header import HEADER_MAGIC, HEADER_SIZE
@@ -108,9 +107,9 @@ class MethodStream:
             try:
                 wrapped.do_handshake()
             except ssl.SSLWantReadError:
-                await trio.lowlevel.wait_readable(wrapped)
+                await wait_readable(wrapped)
             except ssl.SSLWantWriteError:
-                await trio.lowlevel.wait_writable(wrapped)
+                await wait_writable(wrapped)
             else:
                 return
 
@@ -121,7 +120,7 @@ class MethodStream:
         never stops sending takes nobody's turn, and does not outlive a deadline.
         """
         if self._at_once > 1:
-            await trio.lowlevel.checkpoint()
+            await checkpoint()
         self._at_once += 1
         source = self.inner if self.translated is None else self.translated
         while True:
@@ -130,15 +129,15 @@ class MethodStream:
             except BlockingIOError:
                 self._at_once = 0
                 if self.translated is None:
-                    await trio.lowlevel.wait_readable(self.inner)
+                    await wait_readable(self.inner)
                 else:
                     await _until_more(self.translated)
             except ssl.SSLWantReadError:
                 self._at_once = 0
-                await trio.lowlevel.wait_readable(self.inner)
+                await wait_readable(self.inner)
             except ssl.SSLWantWriteError:
                 self._at_once = 0
-                await trio.lowlevel.wait_writable(self.inner)
+                await wait_writable(self.inner)
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""
             except OSError as error:
@@ -164,9 +163,9 @@ class MethodStream:
             try:
                 rest = rest[self.inner.send(rest[:_READ]) :]
             except (BlockingIOError, ssl.SSLWantWriteError):
-                await trio.lowlevel.wait_writable(self.inner)
+                await wait_writable(self.inner)
             except ssl.SSLWantReadError:
-                await trio.lowlevel.wait_readable(self.inner)
+                await wait_readable(self.inner)
             except OSError as error:
                 raise StreamClosedError(str(error)) from error
 
@@ -254,17 +253,17 @@ async def _until_more(sock: TranslatedSocket) -> None:
     """
     if sock.pending():
         # A turn was too short for a whole frame.
-        await trio.lowlevel.checkpoint()
+        await checkpoint()
     elif not sock.unsent:
         if sock.is_full:
             raise StreamClosedError("more was to be said before the peer is heard")
-        await trio.lowlevel.wait_readable(sock)
+        await wait_readable(sock)
     elif sock.is_full:
-        await trio.lowlevel.wait_writable(sock)
+        await wait_writable(sock)
     else:
         with contextlib.closing(select.epoll()) as either:
             either.register(sock, select.EPOLLIN | select.EPOLLOUT)
-            await trio.lowlevel.wait_readable(either)
+            await wait_readable(either)
 
 
 async def _send_all(sock: TranslatedSocket, frames: bytes) -> None:
@@ -274,10 +273,10 @@ async def _send_all(sock: TranslatedSocket, frames: bytes) -> None:
         while True:
             sock.flush()
             if sock.unsent:
-                await trio.lowlevel.wait_writable(sock)
+                await wait_writable(sock)
             elif rest:
                 rest = rest[sock.send(rest, insists=True) :]
-                await trio.lowlevel.checkpoint()
+                await checkpoint()
             else:
                 return
     except OSError as error:

@@ -19,12 +19,12 @@ from collections.abc import Awaitable
 from typing import Final, NoReturn, TypeVar
 
 import attrs
-import trio
 
 from amqpgate.bridge import ConnectionRedirect, Interpreter
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.gateway.transport.waiting import move_on_after
 from amqpgate.gateway.upstream import capabilities
 from amqpgate.gateway.upstream.client import Client, refusal_of_login
 from amqpgate.gateway.upstream.dialer import NEWEST, DialedBroker, Dialer, UpstreamUnavailableError
@@ -222,7 +222,7 @@ class BrokerHandshake:
         settings = self.dialler.settings
         timeout = settings.handshake_timeout or settings.connect_timeout
         method: Method | None = None
-        with trio.move_on_after(timeout) as patience:
+        with move_on_after(timeout) as patience:
             try:
                 method = await self.line.hop.next_method()
             except ProtocolViolation as violation:

@@ -22,6 +22,7 @@ import attrs
 import trio
 
 from amqpgate.config import Address, HealthCheck, Outliers, Upstream
+from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.policy import by_weight
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -42,7 +43,7 @@ class Inquiry:
         """Whether somebody was asking, and has an answer now, or none."""
         if self._under_way is None:
             return False
-        await self._under_way.wait()
+        await in_trio(self._under_way.wait)
         return True
 
     @contextlib.contextmanager

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-import socket
 import ssl
 from typing import Final
 
@@ -25,8 +24,10 @@ from amqpgate.bridge import VERSIONS, AnyVersion, Interpreter, TranslatedVersion
 from amqpgate.bridge.v0_9_1 import VERSION as NATIVE
 from amqpgate.config import Address, Upstream
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
+from amqpgate.gateway.transport.connecting import connect
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, prepare
 from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.gateway.transport.waiting import fail_after, in_trio, move_on_after
 from amqpgate.gateway.upstream import capabilities
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
 from amqpgate.policy import Choice
@@ -206,7 +207,7 @@ async def ask_once(cluster: Cluster, session: str, contexts: TlsContexts, *, fra
     """Ask a cluster what it offers. Of many that do so at once, one dials, and the others wait for it."""
     if await cluster.inquiry.wait():
         return
-    with cluster.inquiry.asking(), trio.move_on_after(cluster.settings.connect_timeout):
+    with cluster.inquiry.asking(), move_on_after(cluster.settings.connect_timeout):
         for endpoint in cluster.order(session, trio.current_time()):
             with contextlib.suppress(UpstreamUnavailableError, ConfigError):
                 line = await call(endpoint, cluster.settings, contexts, frame_max=frame_max, name=session)
@@ -252,7 +253,7 @@ async def _greeting(
     """The broker's first words: a method, or a protocol header other than what it was told."""
     timeout = settings.handshake_timeout or settings.connect_timeout
     why = f"said nothing within {timeout:g} s"
-    with trio.move_on_after(timeout):
+    with move_on_after(timeout):
         try:
             if isinstance(version, TranslatedVersion):
                 hop.speak(version.interpreter)
@@ -281,7 +282,7 @@ async def _translate(hop: MethodStream, version: TranslatedVersion, header: byte
         raise ProtocolViolation(501, f"it does not answer the protocol header of AMQP {version.name}")
     unique = f"amqpgate.{name[:_MOST_NAME]}.{secrets.token_hex(8)}"
     # It may be imported, which is nothing for the data path's thread.
-    hop.translate(await trio.to_thread.run_sync(version.broker, unique))
+    hop.translate(await in_trio(trio.to_thread.run_sync, version.broker, unique))
 
 
 async def dial(
@@ -294,10 +295,8 @@ async def dial(
     """
     hop: MethodStream | None = None
     try:
-        with trio.fail_after(upstream.connect_timeout):
-            stream = await trio.open_tcp_stream(address.host, address.port)
-            # The raw socket is what the data path works on; its owner from here on is the hop.
-            sock = socket.socket(fileno=stream.socket.detach())
+        with fail_after(upstream.connect_timeout):
+            sock = await connect(address.host, address.port)
             prepare(sock)
             hop = MethodStream(sock, frame_max=frame_max, peer=Role.SERVER)
             if upstream.tls is not None:
@@ -327,6 +326,7 @@ async def dial(
     except BaseException:
         _drop(hop)
         raise
+    assert hop is not None, "connected within the time"
     return hop
 
 

@@ -21,6 +21,7 @@ import trio
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.transport.method_stream import MethodStream
+from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.gateway.upstream.redaction import without_login
 from amqpgate.protocol.frames import method_frame
 from amqpgate.protocol.handshake import MAX_CHANNELS, Tune, negotiate, too_small
@@ -81,7 +82,7 @@ async def log_in(
 async def secure_ok(said: Exchange, secure: amqp.ConnectionSecure) -> amqp.ConnectionSecureOk:
     """The answer to a challenge. Raises `SaslError`."""
     # It hashes for milliseconds, in which others are served.
-    return amqp.ConnectionSecureOk(await trio.to_thread.run_sync(said.answer, secure.challenge))
+    return amqp.ConnectionSecureOk(await in_trio(trio.to_thread.run_sync, said.answer, secure.challenge))
 
 
 async def open_vhost(hop: MethodStream, asked: amqp.ConnectionTune, vhost: str, settings: Upstream) -> Tune:

@@ -12,6 +12,7 @@ from amqpgate.config import Listener, Secret, Settings, Upstream
 from amqpgate.config.clusters import UNSHARED
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.route_pause import PausedError, RoutePauses
@@ -88,7 +89,7 @@ class Router:
                 break
             until = trio.current_time() + route.pause.timeout if until is None else until
             try:
-                await self.pauses.wait(route, until)
+                await in_trio(self.pauses.wait, route, until)
             except PausedError as error:
                 self.metrics.waited(route.id, error.outcome)
                 raise

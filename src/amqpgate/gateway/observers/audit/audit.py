@@ -175,6 +175,11 @@ class AuditTrail:
             self.close_window()
         return self.log.has_room
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for more records."""
+        return not self.log.has_room
+
     async def room(self) -> None:
         """Wait until there is some."""
         while not self.log.has_room:

@@ -1,0 +1,214 @@
+"""Fibers: coroutines that the pump drives while they only wait for sockets, without a task of trio's.
+
+The set-up and the farewell of a connection are such coroutines. What they wait for in the common case is a
+socket: then the pump resumes them as it serves any other event. For what trio is needed (names, threads,
+nurseries, events) they have it run a function (`waiting.in_trio`), and wait for that.
+
+::
+
+    start_soon ──▶ queued ──▶ running ──┬──▶ waits for a socket      ──▶ queued
+                                        ├──▶ waits for trio          ──▶ queued
+                                        ├──▶ lets others have a turn ──▶ queued
+                                        └──▶ over
+
+As a guest of the pump, trio hands each wait to a thread. A login takes some eight of those: without them one
+costs less than half (spec/decisions/0041).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar, TypeVarTuple
+
+import outcome
+import trio
+
+from amqpgate.datapath.engine import Pump
+from amqpgate.datapath.timer import Timer
+from amqpgate.datapath.wheel import Wheel
+from amqpgate.gateway.transport.fiber import Fiber, Interrupted, Work, until_resumed
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+#: Seconds after which sessions have their turn before more fibers are resumed.
+TURN: Final = 1e-3
+#: Events that are taken in at once.
+_EVENTS: Final = 256
+#: Seconds by which a deadline may be late; those of one such time are one slot of the wheel.
+_GRAIN: Final = 0.05
+
+
+class Fibers:
+    """All fibers of one gateway. ``run`` is what trio does for them; ``attend`` is called by the pump."""
+
+    def __init__(self) -> None:
+        self.epoll = select.epoll()
+        self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._timer = Timer()
+        self._timer_at = math.inf
+        self.epoll.register(self._event, select.EPOLLIN)
+        self.epoll.register(self._timer.fileno(), select.EPOLLIN)
+        #: By the descriptor that they wait for.
+        self.waiting: dict[int, Fiber] = {}
+        self._all: dict[Fiber, None] = {}
+        self._soon: deque[Fiber] = deque()
+        self._wheel: Wheel[Fiber] = Wheel()
+        self._is_attending = False
+        self._tasks: trio.Nursery | None = None
+        self._idle = trio.Event()
+        #: No fiber is started any more.
+        self.is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def fileno(self) -> int:
+        """Readable when ``attend`` has something to do."""
+        return self.epoll.fileno()
+
+    def start_soon(self, work: Work) -> Fiber:
+        """Run it, beginning at the next turn; not once they ``are_closed``."""
+        fiber = Fiber(self, work)
+        self._all[fiber] = None
+        self.resume_soon(fiber)
+        return fiber
+
+    def resume_soon(self, fiber: Fiber) -> None:
+        """It waits no more."""
+        if not fiber.is_queued:
+            fiber.waits_no_more()
+            fiber.is_queued = True
+            if not self._soon and not self._is_attending:
+                os.eventfd_write(self._event, 1)
+            self._soon.append(fiber)
+
+    def attend(self) -> None:
+        """Resume those that are due, as many as fit into a turn."""
+        self._is_attending = True
+        try:
+            until = time.monotonic() + TURN
+            for fd, events in self.epoll.poll(0, _EVENTS):
+                fiber = self.waiting.get(fd)
+                if fiber is not None:
+                    if events & fiber.events:
+                        self.resume_soon(fiber)
+                elif fd == self._event:
+                    os.eventfd_read(fd)
+                elif fd == self._timer.fileno():
+                    self._look()
+            soon = self._soon
+            while soon:
+                self._proceed(soon.popleft())
+                if time.monotonic() >= until:
+                    break
+        finally:
+            self._is_attending = False
+            if self._soon:
+                os.eventfd_write(self._event, 1)
+
+    def _proceed(self, fiber: Fiber) -> None:
+        fiber.is_queued = False
+        if not fiber.proceed():
+            return
+        fiber.finish()
+        self._wheel.discard(fiber)
+        del self._all[fiber]
+        if not self._all:
+            self._idle.set()
+
+    # -- deadlines -----------------------------------------------------------------------------
+
+    def arm(self, fiber: Fiber, deadline: float) -> None:
+        """Look at the fiber's scopes when that time has come."""
+        if deadline == math.inf:
+            return
+        self._wheel.set(fiber, math.ceil(deadline / _GRAIN) * _GRAIN)
+        if deadline < self._timer_at:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        self._timer_at = self._wheel.deadline()
+        self._timer.set(self._timer_at)
+
+    def _look(self) -> None:
+        self._timer.drain()
+        now = time.monotonic()
+        for fiber in self._wheel.due(now):
+            fiber.look(now)
+        self._set_timer()
+
+    # -- trio ----------------------------------------------------------------------------------
+
+    async def run(self, pump: Pump, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled: then all end where they wait."""
+        pump.attend(self.fileno(), self.attend)
+        try:
+            async with trio.open_nursery() as self._tasks:
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            pump.attend(-1, None)
+            self.is_closed, self._tasks = True, None
+            self._cancel_all()
+            while self._soon:
+                self._proceed(self._soon.popleft())
+            self.epoll.close()
+            self._timer.close()
+            os.close(self._event)
+
+    def _cancel_all(self) -> None:
+        for fiber in list(self._all):
+            fiber.cancel()
+
+    async def finish(self, deadline: float) -> None:
+        """Wait until all are over. ``deadline``, on trio's clock, ends those that are left."""
+        with trio.move_on_at(deadline):
+            await self._until_idle()
+        self._cancel_all()
+        await self._until_idle()
+
+    async def _until_idle(self) -> None:
+        while self._all:
+            self._idle = trio.Event()
+            await self._idle.wait()
+
+    async def do(self, fiber: Fiber, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """What a task of trio's makes of it, which ends with the scopes of the fiber."""
+        if self._tasks is None:
+            raise Interrupted(None)
+        done: list[outcome.Outcome[T]] = []
+        fiber.begin_task()
+        self._tasks.start_soon(self._do, fiber, done, async_fn, *args)
+        try:
+            await until_resumed()
+        except Interrupted as why:
+            if not done:
+                raise
+            # What it has made is not lost. The scope ends at the next wait.
+            fiber.interrupt(why)
+        return done[0].unwrap()
+
+    async def _do(
+        self,
+        fiber: Fiber,
+        done: list[outcome.Outcome[T]],
+        async_fn: Callable[[*Ts], Awaitable[T]],
+        *args: *Ts,
+    ) -> None:
+        try:
+            with fiber.task_scope:
+                try:
+                    done.append(outcome.Value(await async_fn(*args)))
+                except Exception as error:
+                    done.append(outcome.Error(error))
+        finally:
+            fiber.end_task()
+            if not done:
+                fiber.interrupt(Interrupted(None))
+            self.resume_soon(fiber)

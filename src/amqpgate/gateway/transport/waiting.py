@@ -1,0 +1,175 @@
+"""Waiting in what may run as a fiber or as a task of trio's: for sockets, for a while, for trio.
+
+The names are trio's. Of a task's they are trio's own; a fiber has them from the pump (`fibers`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import select
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from types import TracebackType
+from typing import TypeVar, TypeVarTuple
+
+import trio
+
+from amqpgate.gateway.transport.fiber import (
+    Fiber,
+    HasFileno,
+    Interrupted,
+    current,
+    until_ready,
+    until_resumed,
+)
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+async def wait_readable(sock: HasFileno) -> None:
+    """Wait for a socket from which nothing could be read."""
+    fiber = current()
+    if fiber is None:
+        await trio.lowlevel.wait_readable(sock)
+    else:
+        await until_ready(fiber, sock, select.EPOLLIN)
+
+
+async def wait_writable(sock: HasFileno) -> None:
+    """Wait for a socket to which nothing could be sent."""
+    fiber = current()
+    if fiber is None:
+        await trio.lowlevel.wait_writable(sock)
+    else:
+        await until_ready(fiber, sock, select.EPOLLOUT)
+
+
+async def checkpoint() -> None:
+    """Let others have their turn."""
+    fiber = current()
+    if fiber is None:
+        await trio.lowlevel.checkpoint()
+    else:
+        fiber.scheduler.resume_soon(fiber)
+        await until_resumed()
+
+
+async def sleep(seconds: float) -> None:
+    """Wait so long."""
+    if current() is None:
+        await trio.sleep(seconds)
+    else:
+        with move_on_after(seconds):
+            await until_resumed()
+
+
+async def in_trio(async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+    """What it returns or raises, run by trio: whatever else than this module makes it wait."""
+    fiber = current()
+    if fiber is None:
+        return await async_fn(*args)
+    return await fiber.scheduler.do(fiber, async_fn, *args)
+
+
+class Scope:
+    """What ``trio.CancelScope`` is for tasks: it may be cancelled, and has a deadline ``seconds`` after it is
+    entered. It can be entered once."""
+
+    __slots__ = ("_fiber", "_scope", "_seconds", "cancel_called", "cancelled_caught", "deadline")
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        self._seconds = seconds
+        self._fiber: Fiber | None = None
+        self._scope: trio.CancelScope | None = None
+        #: On ``time.monotonic``'s clock, in a fiber.
+        self.deadline = math.inf
+        self.cancel_called = False
+        #: Whether it was left because it has ended.
+        self.cancelled_caught = False
+
+    def __enter__(self) -> Scope:
+        fiber = self._fiber = current()
+        if fiber is None:
+            self._scope = trio.CancelScope(deadline=trio.current_time() + self._seconds)
+            self._scope.__enter__()
+            if self.cancel_called:
+                self._scope.cancel()
+            return self
+        fiber.enter(self)
+        if self.cancel_called:
+            fiber.interrupt(Interrupted(self))
+        if self._seconds != math.inf:
+            self.deadline = time.monotonic() + self._seconds
+            fiber.arm(self.deadline)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if self._scope is not None:
+            is_caught = bool(self._scope.__exit__(kind, error, trace))
+            self.cancel_called = self._scope.cancel_called
+            self.cancelled_caught = self._scope.cancelled_caught
+            return is_caught
+        if self._fiber is not None:
+            self._fiber.leave(self)
+            self._fiber = None
+        self.cancelled_caught = isinstance(error, Interrupted) and error.scope is self
+        return self.cancelled_caught
+
+    def cancel(self) -> None:
+        """End what is in it where it waits."""
+        self.cancel_called = True
+        if self._scope is not None:
+            self._scope.cancel()
+        elif self._fiber is not None:
+            self._fiber.interrupt(Interrupted(self))
+
+    def expire(self) -> None:
+        """Its deadline has passed: `fibers.Ending`."""
+        self.deadline = math.inf
+        self.cancel()
+
+    @contextlib.contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """What waits in here has deadlines of its own."""
+        if self._scope is not None:
+            left = self._scope.deadline - trio.current_time()
+            self._scope.deadline = math.inf
+            try:
+                yield
+            finally:
+                self._scope.deadline = trio.current_time() + left
+        else:
+            left = self.deadline - time.monotonic()
+            self.deadline = math.inf
+            try:
+                yield
+            finally:
+                self.deadline = time.monotonic() + left
+                if self._fiber is not None:
+                    self._fiber.arm(self.deadline)
+
+
+def move_on_after(seconds: float) -> Scope:
+    """What is in it ends after so long."""
+    return Scope(seconds)
+
+
+class _FailingScope(Scope):
+    __slots__ = ()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        is_caught = super().__exit__(kind, error, trace)
+        if self.cancelled_caught:
+            raise trio.TooSlowError
+        return is_caught
+
+
+def fail_after(seconds: float) -> Scope:
+    """As ``move_on_after``; raises ``trio.TooSlowError`` where it ended so."""
+    return _FailingScope(seconds)
