@@ -98,8 +98,8 @@ SET_BY_OTHERS = {
         "amqpgate.gateway.transport.tls: context.verify_mode",
     },
     "trio moves a deadline so": {
-        "amqpgate.gateway.handshake.accept: self.deadline.deadline",
         "amqpgate.gateway.server.gateway: tasks.cancel_scope.deadline",
+        "amqpgate.gateway.transport.waiting: self._scope.deadline",
     },
     "a class wraps the methods of its heirs as they are defined": {
         "amqpgate.gateway.session.observer: setattr(cls, ...)",

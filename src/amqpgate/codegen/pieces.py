@@ -94,10 +94,16 @@ def put(field: FieldSpec) -> str:
     return f"put_table({value}, dialect)"
 
 
+#: Tables that peers say again with each connection: what they are.
+_OFTEN_THE_SAME = frozenset({"client_properties", "server_properties"})
+
+
 def getter(field: FieldSpec, lenient: bool) -> str:
     """The expression that reads a field, giving the value and the new position."""
     if field.type == "shortstr":
         return "get_shortstr_lenient(buf, pos, end)" if lenient else "get_shortstr(buf, pos, end)"
     if field.type == "longstr":
         return "get_longstr(buf, pos, end)"
+    if field.attr in _OFTEN_THE_SAME:
+        return "get_known_table(buf, pos, end, dialect)"
     return "get_table(buf, pos, end, dialect)"

@@ -72,7 +72,7 @@ def _head(spec: Spec, structs: set[str], text: str) -> list[str]:
     lines += [f"    {name}," for name in wanted]
     lines += [
         ")",
-        "from amqpgate.wire.table_codec import get_table, put_table",
+        "from amqpgate.wire.table_codec import get_known_table, get_table, put_table",
         "from amqpgate.wire.tables import EMPTY_TABLE, Table",
         "",
     ]

@@ -221,16 +221,19 @@ class KindPolicies(Generic[D, S]):
     _selector: Selector = attrs.field(init=False)
     #: Of each document, its mode and the share of sessions for which it is enforced in mode shadow.
     _modes: tuple[tuple[str, float], ...] = attrs.field(init=False)
+    #: Whether a document is enforced for some sessions of a principal, and not for others.
+    _chooses_sessions: bool = attrs.field(init=False)
     #: Of each document, the variables in it.
     _variables: tuple[frozenset[str], ...] = attrs.field(init=False, default=())
     _kept: dict[_Key, S] = attrs.field(factory=dict, init=False, repr=False)
-    #: Of those who log in: a login asks several times.
+    #: Of those who log in: a login asks several times, and their next one again.
     _keys: dict[tuple[Principal, str], _Key] = attrs.field(factory=dict, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         subjects = [[subject for _, subject in self.kind.subjects(one)] for one in self.documents]
         object.__setattr__(self, "_selector", Selector(subjects))
         object.__setattr__(self, "_modes", tuple(map(mode_of, self.documents)))
+        object.__setattr__(self, "_chooses_sessions", any(0 < percent < 100 for _, percent in self._modes))
         if self.kind.variables is not None:
             object.__setattr__(self, "_variables", tuple(map(self.kind.variables, self.documents)))
 
@@ -266,6 +269,9 @@ class KindPolicies(Generic[D, S]):
         return made
 
     def _key(self, principal: Principal, connection: str) -> _Key:
+        if not self._chooses_sessions:
+            # It is the same for all of the principal's sessions.
+            connection = ""
         known = self._keys.get((principal, connection))
         if known is not None:
             return known

@@ -8,9 +8,10 @@ Error handling
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from math import isfinite
 from struct import Struct
 from struct import error as struct_error
@@ -66,6 +67,10 @@ _VOID: Final = Field("V", None)
 _TRUE: Final = Field("t", True)
 _FALSE: Final = Field("t", False)
 
+#: Bytes of the longest table that is kept, and how many are: peers choose them, before they have logged in.
+_LONGEST_KNOWN: Final = 1024
+_MOST_KNOWN: Final = 64
+
 #: An open table or array: what it holds so far, whether it is a table, where it ends, its own name.
 _Open = tuple[list[tuple[str, Field]], bool, int, str]
 
@@ -92,6 +97,23 @@ def get_table(
     if stop == start:
         return EMPTY_TABLE, stop
     return _get_entries(buf, start, stop, dialect, limits), stop
+
+
+def get_known_table(buf: Buffer, pos: int, end: int, dialect: Dialect = RABBITMQ_0_9_1) -> tuple[Table, int]:
+    """As `get_table`, for tables of which the same are said again and again: one that was read not long ago
+    is not read again, and what it is encoded to is kept."""
+    if pos + 4 <= end:
+        stop: int = pos + 4 + LONG.unpack_from(buf, pos)[0]
+        if stop <= end and stop - pos <= _LONGEST_KNOWN:
+            with contextlib.suppress(ProtocolViolation):
+                return _known_table(bytes(buf[pos:stop]), dialect), stop
+            # Read where it is, so that the error tells where.
+    return get_table(buf, pos, end, dialect)
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _known_table(encoded: bytes, dialect: Dialect) -> Table:
+    return Table.known(get_table(encoded, 0, len(encoded), dialect)[0])
 
 
 def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: TableLimits) -> Table:
@@ -187,17 +209,30 @@ def _fixed(tag: str, kind: FieldKind, values: tuple[int | float, ...], dialect: 
 
 
 def put_table(table: Table, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
-    """The bytes of ``table``, its length first.
+    """The bytes of ``table``, its length first; kept where it is a known one.
 
     Values of types that the dialect lacks, or that do not fit, become the nearest that it has (see
     ``mapping``). :class:`ValueError` for names longer than 255 bytes.
     """
-    if not table.entries:
+    if table.encodings is not None:
+        kept = table.encodings.get(dialect)
+        if kept is None:
+            kept = table.encodings[dialect] = _put_entries(table.entries, dialect)
+        return kept
+    if table.base is not None:
+        first = put_table(table.base, dialect)
+        more = _put_entries(table.entries[len(table.base.entries) :], dialect)
+        return LONG.pack(len(first) + len(more) - 8) + first[4:] + more[4:]
+    return _put_entries(table.entries, dialect)
+
+
+def _put_entries(of_table: tuple[tuple[str, Field], ...], dialect: Dialect) -> bytes:
+    if not of_table:
         return b"\x00\x00\x00\x00"
     out = bytearray(4)
     encodes = dialect.encodes
     # Each open table or array: what is left of it, whether it is a table, where its length goes.
-    opened: list[tuple[Iterator[tuple[str, Field]], bool, int]] = [(iter(table.entries), True, 0)]
+    opened: list[tuple[Iterator[tuple[str, Field]], bool, int]] = [(iter(of_table), True, 0)]
     while opened:
         entries, named, length_at = opened[-1]
         for name, field in entries:

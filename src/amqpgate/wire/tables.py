@@ -130,13 +130,28 @@ def _wire_decimal(value: Decimal) -> Decimal:
 class Table:
     """An immutable field table: names and fields in wire order, duplicates included."""
 
-    __slots__ = ("_index", "entries")
+    __slots__ = ("_index", "_plain", "base", "encodings", "entries")
 
     entries: tuple[tuple[str, Field], ...]
 
-    def __init__(self, entries: tuple[tuple[str, Field], ...] = ()) -> None:
+    def __init__(
+        self,
+        entries: tuple[tuple[str, Field], ...] = (),
+        base: Table | None = None,
+        encodings: dict[object, bytes] | None = None,
+    ) -> None:
         self.entries = entries
         self._index: dict[str, Field] | None = None
+        self._plain: dict[str, PlainValue] | None = None
+        #: A known table whose entries are the first of this one's; None: that is not known.
+        self.base = base
+        #: Of a known table, its bytes by the dialect; None: they are not kept.
+        self.encodings = encodings
+
+    @classmethod
+    def known(cls, table: Table) -> Table:
+        """The same table, of which what is made is kept: peers say it again and again."""
+        return cls(table.entries, encodings={})
 
     @classmethod
     def of(cls, mapping: Mapping[str, object]) -> Table:
@@ -171,6 +186,7 @@ class Table:
                 placed = True
         if not placed:
             entries.append((name, field))
+            return Table(tuple(entries), None if self.encodings is None else self)
         return Table(tuple(entries))
 
     def without(self, name: str) -> Table:
@@ -179,10 +195,14 @@ class Table:
 
     def to_python(self) -> dict[str, PlainValue]:
         """A dict of ordinary Python values; see :attr:`Field.plain`."""
+        if self._plain is not None:
+            return self._plain.copy()
         plain: dict[str, PlainValue] = {}
         for name, field in self.entries:
             if name not in plain:
                 plain[name] = field.value if type(field.value) in _PLAIN else field.plain  # type: ignore[assignment]
+        if self.encodings is not None:
+            self._plain = plain.copy()
         return plain
 
     def __contains__(self, name: object) -> bool:

@@ -38,7 +38,7 @@ from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.conversation import invite, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.tls import identity
-from amqpgate.gateway.transport.waiting import Scope, fail_after, in_trio, move_on_after
+from amqpgate.gateway.transport.waiting import CancelScope, fail_after, in_trio, move_on_after
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError
@@ -203,7 +203,7 @@ class ClientArrival:
     caller: Caller
     client: MethodStream = attrs.field(init=False)
     broker: MethodStream | None = attrs.field(default=None, init=False)
-    deadline: Scope = attrs.field(init=False)
+    deadline: CancelScope = attrs.field(init=False)
 
     async def receive(self, sock: socket.socket) -> Established:
         limits = self.context.settings.limits

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import ipaddress
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 import attrs
 
 from amqpgate.gateway.transport.memory_trim import Tide
-from amqpgate.gateway.transport.waiting import Scope
+from amqpgate.gateway.transport.waiting import CancelScope
 
 #: Bits of an IPv6 address that tell hosts apart.
 _HOST_BITS: Final = 64
@@ -40,7 +41,7 @@ class Silence(IntEnum):
 class PendingHandshake:
     """One connection that is not logged in yet."""
 
-    scope: Scope = attrs.field(factory=Scope, init=False)
+    scope: CancelScope = attrs.field(factory=CancelScope, init=False)
     #: Whom it counts for; None: a balancer has not said yet whom it comes from.
     source: str | None = attrs.field(default=None, init=False)
     gave_way: bool = attrs.field(default=False, init=False)
@@ -145,6 +146,7 @@ class PendingHandshakes:
         self.leave(handshake)
 
 
+@lru_cache(maxsize=1024)
 def source_of(address: str) -> str:
     """Whom an IP address stands for: itself, or its network where a host has a whole one."""
     try:

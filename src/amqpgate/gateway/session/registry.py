@@ -255,8 +255,14 @@ class SessionRegistry:
             self._forget(session)
             return
         parting = Parting(session, partial(self._forget, session))
-        for leaving in parting.begin(self.settings.limits.close_timeout):
-            self.fibers.start_soon(leaving)
+        try:
+            farewells = parting.begin(self.settings.limits.close_timeout)
+        except Exception:
+            log.exception("session %s did not end well", session.id)
+            self._forget(session)
+        else:
+            for farewell in farewells:
+                self.fibers.start_soon(farewell)
 
     def _forget(self, session: Session) -> None:
         del self.live[session.id]

@@ -17,7 +17,9 @@ always comes at a frame boundary, also in the middle of a message.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
 
 import attrs
 
@@ -130,8 +132,8 @@ class Parting:
     #: Hops that are not closed yet.
     _left: int = attrs.field(default=0, init=False)
 
-    def begin(self, deadline_in: float) -> Iterator[Coroutine[None, None, None]]:
-        """One for each hop, which closes it within ``deadline_in`` seconds."""
+    def begin(self, deadline_in: float) -> list[Coroutine[None, None, None]]:
+        """One for each hop that cannot be closed at once, which closes it within ``deadline_in`` seconds."""
         session, relay = self.session, self.session.relay
         session.upstream.leave()
         said = farewells(session)
@@ -140,10 +142,13 @@ class Parting:
             kept = session.bridge.rest()
         # There is no socket where others use the connection to the broker.
         sides = [side for side in (Side.CLIENT, Side.UPSTREAM) if relay.endpoints[side].sock is not None]
+        sides = [side for side in sides if said[side] != Farewell() or not _close(relay.endpoints[side])]
         self._left = len(sides)
-        for side in sides:
-            rest = kept if side is Side.CLIENT else b""
-            yield self._leave(side, said[side], rest, deadline_in)
+        if not sides:
+            self.on_over()
+        return [
+            self._leave(side, said[side], kept if side is Side.CLIENT else b"", deadline_in) for side in sides
+        ]
 
     async def _leave(self, side: Side, farewell: Farewell, rest: bytes, deadline_in: float) -> None:
         session = self.session
@@ -157,6 +162,25 @@ class Parting:
             self._left -= 1
             if not self._left:
                 self.on_over()
+
+
+def _close(endpoint: RelayEndpoint) -> bool:
+    """Close a hop on which all has been said, if nothing of it is left; whether it was.
+
+    The kernel sends the rest. What is unread would make it reset the connection, and what it sends be lost.
+    """
+    sock = endpoint.sock
+    if not isinstance(sock, socket.socket) or isinstance(sock, ssl.SSLSocket) or endpoint.waiting:
+        return False
+    try:
+        if sock.recv(1, socket.MSG_PEEK):
+            return False
+    except BlockingIOError:
+        pass
+    except OSError:
+        return False
+    sock.close()
+    return True
 
 
 async def leave(

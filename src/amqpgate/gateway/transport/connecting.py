@@ -37,7 +37,9 @@ async def connect(host: str, port: int) -> socket.socket:
 
 async def _connect_by_name(host: str, port: int) -> socket.socket:
     stream = await trio.open_tcp_stream(host, port)
-    return socket.socket(fileno=stream.socket.detach())
+    sock = socket.socket(fileno=stream.socket.detach())
+    sock.setblocking(False)
+    return sock
 
 
 @lru_cache(maxsize=256)

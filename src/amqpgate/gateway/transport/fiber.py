@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import select
@@ -29,7 +30,7 @@ class HasFileno(Protocol):
 
 
 class Ending(Protocol):
-    """What may end a part of a fiber early: a scope (`waiting.Scope`)."""
+    """What may end a part of a fiber early: a scope (`waiting.CancelScope`)."""
 
     @property
     def deadline(self) -> float:
@@ -50,6 +51,11 @@ class Interrupted(BaseException):
 class _Local(threading.local):
     #: The fiber that runs in this thread.
     fiber: Fiber | None = None
+
+    def run(self, fiber: Fiber | None) -> Fiber | None:
+        """This one runs now; the one that did before."""
+        before, self.fiber = self.fiber, fiber
+        return before
 
 
 _LOCAL: Final = _Local()
@@ -102,7 +108,6 @@ class Fiber:
     _task: trio.CancelScope | None = attrs.field(default=None, init=False)
     #: Descriptors that epoll watches for it: the socket, and for what.
     _watched: dict[int, tuple[HasFileno, int]] = attrs.field(factory=dict, init=False)
-    _has_begun: bool = attrs.field(default=False, init=False)
     _over: trio.Event | None = attrs.field(default=None, init=False)
     is_over: bool = attrs.field(default=False, init=False)
 
@@ -138,9 +143,12 @@ class Fiber:
         assert self._task is not None, "it waits for one"
         return self._task
 
-    def end_task(self) -> None:
-        """The task is over."""
+    def end_task(self, *, has_ended: bool) -> None:
+        """The task is over; where it has not come to its end, no more does this one."""
         self._task = None
+        if not has_ended and self._why is None:
+            self._why = Interrupted(None)
+        self.scheduler.resume_soon(self)
 
     def enter(self, scope: Ending) -> None:
         """It is in this scope, too, from now on."""
@@ -161,10 +169,10 @@ class Fiber:
 
     def proceed(self) -> bool:
         """Run it until it waits; whether it is over."""
-        before, _LOCAL.fiber = _LOCAL.fiber, self
+        self.is_queued = False
+        before = _LOCAL.run(self)
         # Who has not begun yet has not taken on what it is to let go of: it goes up to where it waits first.
-        why = self._take_why() if self._has_begun else None
-        self._has_begun = True
+        why = None if self._why is None else self._take_why()
         try:
             if why is None:
                 self._work.send(None)
@@ -176,14 +184,24 @@ class Fiber:
             log.exception("a connection's set-up or end failed")
             return True
         finally:
-            _LOCAL.fiber = before
+            _LOCAL.run(before)
         if self._why is not None:
             self._be_told()
         return False
 
     def _take_why(self) -> Interrupted | None:
+        if inspect.getcoroutinestate(self._work) == inspect.CORO_CREATED:
+            return None
         why, self._why = self._why, None
         return why
+
+    def queue(self) -> bool:
+        """It is to be resumed; whether it was not before."""
+        if self.is_queued:
+            return False
+        self.waits_no_more()
+        self.is_queued = True
+        return True
 
     def finish(self) -> None:
         """It is over: what was kept for it is let go."""

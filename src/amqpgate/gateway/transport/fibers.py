@@ -81,9 +81,7 @@ class Fibers:
 
     def resume_soon(self, fiber: Fiber) -> None:
         """It waits no more."""
-        if not fiber.is_queued:
-            fiber.waits_no_more()
-            fiber.is_queued = True
+        if fiber.queue():
             if not self._soon and not self._is_attending:
                 os.eventfd_write(self._event, 1)
             self._soon.append(fiber)
@@ -113,7 +111,6 @@ class Fibers:
                 os.eventfd_write(self._event, 1)
 
     def _proceed(self, fiber: Fiber) -> None:
-        fiber.is_queued = False
         if not fiber.proceed():
             return
         fiber.finish()
@@ -208,7 +205,4 @@ class Fibers:
                 except Exception as error:
                     done.append(outcome.Error(error))
         finally:
-            fiber.end_task()
-            if not done:
-                fiber.interrupt(Interrupted(None))
-            self.resume_soon(fiber)
+            fiber.end_task(has_ended=bool(done))

@@ -10,7 +10,7 @@ import socket
 import trio
 
 from amqpgate.config import Address
-from amqpgate.gateway.transport.method_stream import prepare
+from amqpgate.gateway.transport.method_stream import prepare_listening, unpace
 from amqpgate.gateway.transport.waiting import sleep, wait_readable
 from amqpgate.logs import RECURRING
 
@@ -56,12 +56,12 @@ async def bind_all(bind: Address) -> list[socket.socket]:
         sockets = []
         for family, kind, protocol, _name, address in dict.fromkeys(found):
             sock = unfinished.enter_context(socket.socket(family, kind, protocol))
-            sock.setblocking(False)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if family == socket.AF_INET6:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             sock.bind((address[0], port, *address[2:]))
+            prepare_listening(sock)
             port = sock.getsockname()[1]
             sockets.append(sock)
         unfinished.pop_all()
@@ -103,5 +103,6 @@ def take(sock: socket.socket) -> tuple[socket.socket, str] | None:
             if error.errno not in _ITS_OWN_FAULT:
                 raise
         else:
-            prepare(connection)
+            connection.setblocking(False)
+            unpace(connection, address[0])
             return connection, f"{address[0]}:{address[1]}"

@@ -11,6 +11,7 @@ import ipaddress
 import select
 import socket
 import ssl
+from functools import lru_cache
 
 from amqpgate.bridge import NATIVE, Interpreter, Translator, relayed
 from amqpgate.datapath.engine import BufferedSocket, HandedOverSocket, Socket
@@ -297,14 +298,28 @@ def prepare(sock: socket.socket) -> None:
     """
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    unpace(sock, str(sock.getpeername()[0]))
+
+
+def prepare_listening(sock: socket.socket) -> None:
+    """What `prepare` does, for all connections that a bound socket will accept, as far as it can: they have
+    its options. The rest is `unpace`, with their addresses."""
+    sock.setblocking(False)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    own = str(sock.getsockname()[0])
+    if _is_loopback(own):
+        unpace(sock, own)
+
+
+def unpace(sock: socket.socket, peer: str) -> None:
+    """Do not pace what is sent to this address, if it is on this machine."""
     # A kernel that lacks or forbids the option works as it did.
     with contextlib.suppress(OSError):
         paced = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_MAX).startswith(_PACED)
-        if paced and _is_local(sock):
+        if paced and (_is_loopback(peer) or peer == sock.getsockname()[0]):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
 
 
-def _is_local(sock: socket.socket) -> bool:
-    """Whether both ends are on this machine."""
-    peer, own = str(sock.getpeername()[0]), str(sock.getsockname()[0])
-    return peer == own or ipaddress.ip_address(peer.partition("%")[0]).is_loopback
+@lru_cache(maxsize=1024)
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback

@@ -73,7 +73,7 @@ async def in_trio(async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
     return await fiber.scheduler.do(fiber, async_fn, *args)
 
 
-class Scope:
+class CancelScope:
     """What ``trio.CancelScope`` is for tasks: it may be cancelled, and has a deadline ``seconds`` after it is
     entered. It can be entered once."""
 
@@ -89,7 +89,7 @@ class Scope:
         #: Whether it was left because it has ended.
         self.cancelled_caught = False
 
-    def __enter__(self) -> Scope:
+    def __enter__(self) -> CancelScope:
         fiber = self._fiber = current()
         if fiber is None:
             self._scope = trio.CancelScope(deadline=trio.current_time() + self._seconds)
@@ -153,12 +153,12 @@ class Scope:
                     self._fiber.arm(self.deadline)
 
 
-def move_on_after(seconds: float) -> Scope:
+def move_on_after(seconds: float) -> CancelScope:
     """What is in it ends after so long."""
-    return Scope(seconds)
+    return CancelScope(seconds)
 
 
-class _FailingScope(Scope):
+class _FailingScope(CancelScope):
     __slots__ = ()
 
     def __exit__(
@@ -170,6 +170,6 @@ class _FailingScope(Scope):
         return is_caught
 
 
-def fail_after(seconds: float) -> Scope:
+def fail_after(seconds: float) -> CancelScope:
     """As ``move_on_after``; raises ``trio.TooSlowError`` where it ended so."""
     return _FailingScope(seconds)

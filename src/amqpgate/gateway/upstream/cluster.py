@@ -21,6 +21,7 @@ from typing import Final
 import attrs
 import trio
 
+from amqpgate.bridge import AnyVersion, Interpreter
 from amqpgate.config import Address, HealthCheck, Outliers, Upstream
 from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.policy import by_weight
@@ -58,6 +59,54 @@ class Inquiry:
                 self._under_way = None
 
 
+@attrs.frozen
+class Meeting:
+    """What a broker's start means, which says the same to all clients."""
+
+    said: amqp.ConnectionStart
+    asked: AnyVersion
+    is_set: bool
+    interpreter: Interpreter
+    #: In the canonical model.
+    start: amqp.ConnectionStart
+
+    def is_again(self, said: amqp.ConnectionStart, asked: AnyVersion, *, is_set: bool) -> bool:
+        """Whether it has been met just so."""
+        return self.asked is asked and self.is_set is is_set and self.said == said
+
+
+@attrs.define(eq=False)
+class Starts:
+    """The starts that one broker has said last."""
+
+    #: In the canonical model by the version that the settings have for it, and when they were heard.
+    _by_version: dict[str, tuple[amqp.ConnectionStart, float]] = attrs.field(factory=dict, init=False)
+    #: The last one as it came; None: it is of no use for the next one.
+    met: Meeting | None = attrs.field(default=None, init=False)
+
+    def known(self, version: str, now: float) -> amqp.ConnectionStart | None:
+        """What it says to that version, unless that may have changed since."""
+        start, heard = self._by_version.get(version, (None, -math.inf))
+        return start if now - heard < FRESH else None
+
+    def heard(self, version: str, start: amqp.ConnectionStart, now: float) -> None:
+        """It has said this."""
+        self._by_version[version] = start, now
+
+    def meet(self, meeting: Meeting) -> None:
+        """It has said what it is. Interpreters of other versions remember what their peers said."""
+        self.met = meeting if meeting.interpreter.is_native else None
+
+    def forget(self, version: str) -> None:
+        """It may say something else to that version."""
+        self._by_version.pop(version, None)
+
+    def clear(self) -> None:
+        """It may be another one by now."""
+        self._by_version.clear()
+        self.met = None
+
+
 @attrs.define(eq=False)
 class EndpointHealth:
     """One broker, and what is believed of it."""
@@ -77,8 +126,8 @@ class EndpointHealth:
     version: str | None = None
     #: What it was then: product and release, as in its start.
     software: tuple[object, ...] = ()
-    #: The starts that it said last, by the version that the settings have for it, and when.
-    starts: dict[str, tuple[amqp.ConnectionStart, float]] = attrs.field(factory=dict)
+    #: What it said last when it was dialled.
+    starts: Starts = attrs.field(factory=Starts, init=False)
     #: For its start.
     inquiry: Inquiry = attrs.field(factory=Inquiry, init=False)
     #: ``host:port``, in logs and metrics.
@@ -89,17 +138,16 @@ class EndpointHealth:
 
     def known(self, version: str, now: float) -> amqp.ConnectionStart | None:
         """Its start, unless that may have changed since."""
-        start, heard = self.starts.get(version, (None, -math.inf))
-        return start if now - heard < FRESH else None
+        return self.starts.known(version, now)
 
     def heard(self, version: str, start: amqp.ConnectionStart, now: float) -> None:
         """It has said this start to the version that the settings have for it."""
-        self.starts[version] = start, now
+        self.starts.heard(version, start, now)
 
     def unheard(self, version: str) -> None:
         """It has not answered: next time it is asked what it speaks."""
         self.version = None
-        self.starts.pop(version, None)
+        self.starts.forget(version)
 
     def succeeded(self) -> None:
         """A new connection got its answer there; a refusal is an answer."""

@@ -29,7 +29,7 @@ from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedE
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import fail_after, in_trio, move_on_after
 from amqpgate.gateway.upstream import capabilities
-from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
+from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth, Meeting
 from amqpgate.policy import Choice
 from amqpgate.protocol.header import name_of
 from amqpgate.protocol.methods import Role
@@ -225,6 +225,9 @@ def _meet(
 
     One that is not known hears nothing more (AMQP 0-9-1, connection.start, rule "client-support").
     """
+    met = endpoint.starts.met
+    if met is not None and met.is_again(start, asked, is_set=is_set):
+        return met.interpreter, met.start
     numbers = start.version_major, start.version_minor
     spoken = VERSIONS.started(numbers, asked)
     if spoken is None:
@@ -242,9 +245,9 @@ def _meet(
     interpreter, properties = for_broker(spoken, start), start.server_properties
     if not interpreter.is_native:
         properties = capabilities.of_broker(interpreter, properties)
-    return interpreter, attrs.evolve(
-        start, version_major=major, version_minor=minor, server_properties=properties
-    )
+    canonical = attrs.evolve(start, version_major=major, version_minor=minor, server_properties=properties)
+    endpoint.starts.meet(Meeting(start, asked, is_set, interpreter, canonical))
+    return interpreter, canonical
 
 
 async def _greeting(

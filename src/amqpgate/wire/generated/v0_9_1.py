@@ -28,7 +28,7 @@ from amqpgate.wire.primitives import (
     put_longstr,
     put_shortstr,
 )
-from amqpgate.wire.table_codec import get_table, put_table
+from amqpgate.wire.table_codec import get_known_table, get_table, put_table
 from amqpgate.wire.tables import EMPTY_TABLE, Table
 
 _FLAGS: Final = Struct(">H")
@@ -117,7 +117,7 @@ class ConnectionStart(Method):
             raise cannot_decode()
         version_major, version_minor = _BB.unpack_from(buf, pos)
         pos += 2
-        server_properties, pos = get_table(buf, pos, end, dialect)
+        server_properties, pos = get_known_table(buf, pos, end, dialect)
         mechanisms, pos = get_longstr(buf, pos, end)
         locales, pos = get_longstr(buf, pos, end)
         if pos != end:
@@ -156,7 +156,7 @@ class ConnectionStartOk(Method):
 
     @classmethod
     def decode(cls, buf: Buffer, pos: int, end: int, dialect: Dialect = RABBITMQ_0_9_1) -> Self:
-        client_properties, pos = get_table(buf, pos, end, dialect)
+        client_properties, pos = get_known_table(buf, pos, end, dialect)
         mechanism, pos = get_shortstr(buf, pos, end)
         response, pos = get_longstr(buf, pos, end)
         locale, pos = get_shortstr(buf, pos, end)

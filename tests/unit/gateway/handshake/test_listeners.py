@@ -16,6 +16,7 @@ from amqpgate.gateway.transport import listener as listener_module
 from amqpgate.gateway.transport.reuseport import choose_among
 from amqpgate.protocol.header import REFUSAL
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.fibers import running_fibers
 from tests.support.inprocess import eventually
 from tests.support.ports import refuses
 from tests.unit.gateway.conftest import Stage
@@ -114,8 +115,8 @@ async def test_nobody_gets_in_before_all_addresses_are_had(monkeypatch: pytest.M
 
     for module in (listeners_module, listener_module):
         monkeypatch.setattr(module, "bind_all", knock_and_bind)
-    listeners = listeners_module.Listeners(settings, lambda *_: None, lambda: None, addresses)
-    async with trio.open_nursery() as nursery:
+    async with running_fibers() as fibers, trio.open_nursery() as nursery:
+        listeners = listeners_module.Listeners(settings, lambda *_: None, lambda: None, fibers, addresses)
         await nursery.start(listeners.run)
         listeners.close()
     assert answers == [errno.ECONNREFUSED] * 2

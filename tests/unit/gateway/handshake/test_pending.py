@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import trio
 
 from amqpgate.gateway.handshake.pending import PendingHandshake, PendingHandshakes, Silence, source_of
 from amqpgate.gateway.transport.memory_trim import MANY
@@ -107,7 +106,3 @@ def test_many_that_are_over() -> None:
     for one in many:
         all_.leave(one)
     assert [all_.has_fallen(), all_.has_fallen()] == [True, False]
-
-
-def test_a_scope_is_trios() -> None:
-    assert isinstance(PendingHandshake().scope, trio.CancelScope)

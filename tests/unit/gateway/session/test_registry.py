@@ -11,7 +11,7 @@ import pytest
 
 from amqpgate.errors import Forced
 from amqpgate.gateway.pool.pooled_upstream import PooledUpstream
-from amqpgate.gateway.session import registry
+from amqpgate.gateway.session import teardown
 from amqpgate.gateway.session.upstream import OwnUpstream
 from amqpgate.policy import PolicySet, Principal, Source, build
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -128,7 +128,7 @@ def test_a_farewell_that_fails_is_that_sessions(
     async def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(registry, "part", fails)
+    monkeypatch.setattr(teardown, "leave", fails)
     client.close()
     broker.expect_end()
     eventually(lambda: stage.running.outcomes() == {"client_gone": 1})
