@@ -101,6 +101,7 @@ SET_BY_OTHERS = {
         "amqpgate.gateway.server.gateway: tasks.cancel_scope.deadline",
         "amqpgate.gateway.transport.waiting: self._scope.deadline",
     },
+    "what runs is a variable of its thread": {"amqpgate.gateway.transport.fiber: RUNNING.fiber"},
     "a class wraps the methods of its heirs as they are defined": {
         "amqpgate.gateway.session.observer: setattr(cls, ...)",
     },

@@ -15,6 +15,7 @@ from __future__ import annotations
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +30,9 @@ from amqpgate.errors import UnsupportedVersionError
 from amqpgate.protocol.header import HEADER_MAGIC
 from amqpgate.wire.dialects import Dialect, VersionNumbers, version_name
 from amqpgate.wire.generated import v0_9_1 as amqp
+
+#: Characters of a product of which it is remembered what it speaks: peers choose them.
+_LONGEST_KNOWN: Final = 64
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -227,8 +231,14 @@ def for_product(interpreter: Interpreter, start_ok: amqp.ConnectionStartOk) -> I
 
 
 def _for_product(interpreter: Interpreter, product: str) -> Interpreter:
-    dialect = VERSIONS.numbered(interpreter.dialect.version).client_dialect(product)
+    find = _client_dialect if len(product) <= _LONGEST_KNOWN else _client_dialect.__wrapped__
+    dialect = find(interpreter.dialect.version, product)
     return interpreter if dialect is None else interpreter_for(dialect)
+
+
+@lru_cache(maxsize=64)
+def _client_dialect(version: VersionNumbers, product: str) -> Dialect | None:
+    return VERSIONS.numbered(version).client_dialect(product)
 
 
 def for_broker(version: AnyVersion, start: amqp.ConnectionStart) -> Interpreter:

@@ -24,7 +24,8 @@ class Wheel(Generic[T]):
 
     def set(self, item: T, when: float) -> None:
         """Move the item's deadline to ``when``."""
-        self.discard(item)
+        if item in self._slot_of:
+            self.discard(item)
         slot = int(when / SLOT) + 1
         # In this order, so that a want of memory leaves no slot that is never due, and no item twice.
         if slot not in self._slots:

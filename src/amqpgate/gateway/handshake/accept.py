@@ -214,7 +214,8 @@ class ClientArrival:
                 await self._approach()
                 established = await self._establish(self.caller)
             kept = True
-            self._mark("open-ok")
+            if self.timing is not None:
+                self.timing.mark("open-ok")
             return established
         except trio.TooSlowError:
             raise NotEstablishedError(
@@ -252,7 +253,8 @@ class ClientArrival:
             await self.client.start_tls(context, server_side=True)
             assert isinstance(self.client.sock, ssl.SSLSocket)
             self.caller = attrs.evolve(self.caller, tls=identity(self.client.sock))
-            self._mark("tls")
+            if self.timing is not None:
+                self.timing.mark("tls")
 
     async def _proxy_header(self) -> ProxyHeader:
         # A byte at a time: what follows may be a TLS handshake, which must find its first byte.
@@ -279,7 +281,8 @@ class ClientArrival:
             self.client.speak(version.interpreter)
         else:
             self.client.speak(version.client())
-        self._mark("protocol-header")
+        if self.timing is not None:
+            self.timing.mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
         stranger = context.policies.of_stranger(before, caller.session_id)
         over_limit = await context.admission.enter(AdmissionStage.ARRIVAL, stranger)
@@ -293,8 +296,8 @@ class ClientArrival:
             with self.deadline.standing_still():
                 dialler = await router.dialler(self.listener, before, caller.session_id, early=early)
             greeting, line = await dialler.greet()
-            if line is not None:
-                self._mark("dial")
+            if line is not None and self.timing is not None:
+                self.timing.mark("dial")
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
             context.pending.awaits(self.pending, Silence.GREETED)
             await invite(self.client)
@@ -337,10 +340,6 @@ class ClientArrival:
 
     def _handshake(self, caller: Caller) -> ClientHandshake:
         return ClientHandshake(self.context, caller, self.listener, self.client, self.pending, self.timing)
-
-    def _mark(self, stage: str) -> None:
-        if self.timing is not None:
-            self.timing.mark(stage)
 
     async def _unavailable(self, error: AmqpgateError) -> NoReturn:
         """There is no broker for the client."""

@@ -141,14 +141,16 @@ class ClientHandshake:
         self.said = {key: value for key, value in properties.items() if isinstance(value, str)}
         self.capabilities = frozenset(names)
         self.start_ok = start_ok
-        self.mark("start-ok")
+        if self.timing is not None:
+            self.timing.mark("start-ok")
         return start_ok
 
     async def tune(self, offer: Tune) -> Tune:
         """What holds on the client's hop."""
         await self.say(amqp.ConnectionTune(offer.channel_max, offer.frame_max, offer.heartbeat))
         answer = await self.hear(amqp.ConnectionTuneOk)
-        self.mark("tune-ok")
+        if self.timing is not None:
+            self.timing.mark("tune-ok")
         try:
             return offer.settle(
                 Tune(answer.frame_max, answer.channel_max, answer.heartbeat), Tune(channel_max=MAX_CHANNELS)

@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 #: meanwhile, one that needs a second SYN included (RFC 6298, section 2: a second).
 LINGER: Final = 1.5
 
+#: Connections that are accepted before others have their turn: each takes some 20 us.
+AT_ONCE: Final = 16
+
 
 @attrs.define(eq=False)
 class Listeners:
@@ -152,8 +155,9 @@ class Listeners:
         with sock:
             try:
                 while True:
+                    for _ in range(AT_ONCE):
+                        self.enter(*await accept(sock), listener)
                     await checkpoint()
-                    self.enter(*await accept(sock), listener)
             finally:
                 with contextlib.suppress(OSError):
                     while (came := take(sock)) is not None:

@@ -91,18 +91,20 @@ class Fibers:
         self._is_attending = True
         try:
             until = time.monotonic() + TURN
-            for fd, events in self.epoll.poll(0, _EVENTS):
+            for fd, _ in self.epoll.poll(0, _EVENTS):
                 fiber = self.waiting.get(fd)
                 if fiber is not None:
-                    if events & fiber.events:
-                        self.resume_soon(fiber)
+                    if fiber.queue():
+                        self._soon.append(fiber)
                 elif fd == self._event:
                     os.eventfd_read(fd)
                 elif fd == self._timer.fileno():
                     self._look()
             soon = self._soon
             while soon:
-                self._proceed(soon.popleft())
+                fiber = soon.popleft()
+                if fiber.proceed():
+                    self._end(fiber)
                 if time.monotonic() >= until:
                     break
         finally:
@@ -110,9 +112,7 @@ class Fibers:
             if self._soon:
                 os.eventfd_write(self._event, 1)
 
-    def _proceed(self, fiber: Fiber) -> None:
-        if not fiber.proceed():
-            return
+    def _end(self, fiber: Fiber) -> None:
         fiber.finish()
         self._wheel.discard(fiber)
         del self._all[fiber]
@@ -121,10 +121,8 @@ class Fibers:
 
     # -- deadlines -----------------------------------------------------------------------------
 
-    def arm(self, fiber: Fiber, deadline: float) -> None:
+    def look_at(self, fiber: Fiber, deadline: float) -> None:
         """Look at the fiber's scopes when that time has come."""
-        if deadline == math.inf:
-            return
         self._wheel.set(fiber, math.ceil(deadline / _GRAIN) * _GRAIN)
         if deadline < self._timer_at:
             self._set_timer()
@@ -154,7 +152,9 @@ class Fibers:
             self.is_closed, self._tasks = True, None
             self._cancel_all()
             while self._soon:
-                self._proceed(self._soon.popleft())
+                fiber = self._soon.popleft()
+                if fiber.proceed():
+                    self._end(fiber)
             self.epoll.close()
             self._timer.close()
             os.close(self._event)

@@ -9,18 +9,17 @@ import contextlib
 import math
 import select
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from types import TracebackType
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from types import TracebackType, coroutine
 from typing import TypeVar, TypeVarTuple
 
 import trio
 
 from amqpgate.gateway.transport.fiber import (
+    RUNNING,
     Fiber,
     HasFileno,
     Interrupted,
-    current,
-    until_ready,
     until_resumed,
 )
 
@@ -28,27 +27,31 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-async def wait_readable(sock: HasFileno) -> None:
-    """Wait for a socket from which nothing could be read."""
-    fiber = current()
+@coroutine
+def wait_readable(sock: HasFileno) -> Generator[object, object, None]:
+    """Wait until something can be read from a socket, or it is broken."""
+    fiber = RUNNING.fiber
     if fiber is None:
-        await trio.lowlevel.wait_readable(sock)
+        yield from trio.lowlevel.wait_readable(sock)  # noqa: ASYNC105 - as `await` does
     else:
-        await until_ready(fiber, sock, select.EPOLLIN)
+        fiber.wait_for(sock, select.EPOLLIN)
+        yield None
 
 
-async def wait_writable(sock: HasFileno) -> None:
-    """Wait for a socket to which nothing could be sent."""
-    fiber = current()
+@coroutine
+def wait_writable(sock: HasFileno) -> Generator[object, object, None]:
+    """Wait until something can be sent to a socket, or it is broken."""
+    fiber = RUNNING.fiber
     if fiber is None:
-        await trio.lowlevel.wait_writable(sock)
+        yield from trio.lowlevel.wait_writable(sock)  # noqa: ASYNC105 - as `await` does
     else:
-        await until_ready(fiber, sock, select.EPOLLOUT)
+        fiber.wait_for(sock, select.EPOLLOUT)
+        yield None
 
 
 async def checkpoint() -> None:
     """Let others have their turn."""
-    fiber = current()
+    fiber = RUNNING.fiber
     if fiber is None:
         await trio.lowlevel.checkpoint()
     else:
@@ -58,7 +61,7 @@ async def checkpoint() -> None:
 
 async def sleep(seconds: float) -> None:
     """Wait so long."""
-    if current() is None:
+    if RUNNING.fiber is None:
         await trio.sleep(seconds)
     else:
         with move_on_after(seconds):
@@ -67,7 +70,7 @@ async def sleep(seconds: float) -> None:
 
 async def in_trio(async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
     """What it returns or raises, run by trio: whatever else than this module makes it wait."""
-    fiber = current()
+    fiber = RUNNING.fiber
     if fiber is None:
         return await async_fn(*args)
     return await fiber.scheduler.do(fiber, async_fn, *args)
@@ -77,10 +80,12 @@ class CancelScope:
     """What ``trio.CancelScope`` is for tasks: it may be cancelled, and has a deadline ``seconds`` after it is
     entered. It can be entered once."""
 
-    __slots__ = ("_fiber", "_scope", "_seconds", "cancel_called", "cancelled_caught", "deadline")
+    __slots__ = ("_fails", "_fiber", "_scope", "_seconds", "cancel_called", "cancelled_caught", "deadline")
 
-    def __init__(self, seconds: float = math.inf) -> None:
+    def __init__(self, seconds: float = math.inf, *, fails: bool = False) -> None:
         self._seconds = seconds
+        #: ``trio.TooSlowError`` is raised where it was left because it has ended.
+        self._fails = fails
         self._fiber: Fiber | None = None
         self._scope: trio.CancelScope | None = None
         #: On ``time.monotonic``'s clock, in a fiber.
@@ -90,19 +95,20 @@ class CancelScope:
         self.cancelled_caught = False
 
     def __enter__(self) -> CancelScope:
-        fiber = self._fiber = current()
+        fiber = self._fiber = RUNNING.fiber
         if fiber is None:
             self._scope = trio.CancelScope(deadline=trio.current_time() + self._seconds)
             self._scope.__enter__()
             if self.cancel_called:
                 self._scope.cancel()
             return self
-        fiber.enter(self)
+        fiber.scopes.append(self)
         if self.cancel_called:
             fiber.interrupt(Interrupted(self))
         if self._seconds != math.inf:
             self.deadline = time.monotonic() + self._seconds
-            fiber.arm(self.deadline)
+            if self.deadline < fiber.armed:
+                fiber.arm(self.deadline)
         return self
 
     def __exit__(
@@ -112,12 +118,14 @@ class CancelScope:
             is_caught = bool(self._scope.__exit__(kind, error, trace))
             self.cancel_called = self._scope.cancel_called
             self.cancelled_caught = self._scope.cancelled_caught
-            return is_caught
-        if self._fiber is not None:
-            self._fiber.leave(self)
-            self._fiber = None
-        self.cancelled_caught = isinstance(error, Interrupted) and error.scope is self
-        return self.cancelled_caught
+        else:
+            if self._fiber is not None:
+                self._fiber.leave(self)
+                self._fiber = None
+            is_caught = self.cancelled_caught = isinstance(error, Interrupted) and error.scope is self
+        if self._fails and self.cancelled_caught:
+            raise trio.TooSlowError
+        return is_caught
 
     def cancel(self) -> None:
         """End what is in it where it waits."""
@@ -139,14 +147,14 @@ class CancelScope:
             left = self._scope.deadline - trio.current_time()
             self._scope.deadline = math.inf
             try:
-                yield
+                yield None
             finally:
                 self._scope.deadline = trio.current_time() + left
         else:
             left = self.deadline - time.monotonic()
             self.deadline = math.inf
             try:
-                yield
+                yield None
             finally:
                 self.deadline = time.monotonic() + left
                 if self._fiber is not None:
@@ -158,18 +166,6 @@ def move_on_after(seconds: float) -> CancelScope:
     return CancelScope(seconds)
 
 
-class _FailingScope(CancelScope):
-    __slots__ = ()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        is_caught = super().__exit__(kind, error, trace)
-        if self.cancelled_caught:
-            raise trio.TooSlowError
-        return is_caught
-
-
 def fail_after(seconds: float) -> CancelScope:
     """As ``move_on_after``; raises ``trio.TooSlowError`` where it ended so."""
-    return _FailingScope(seconds)
+    return CancelScope(seconds, fails=True)

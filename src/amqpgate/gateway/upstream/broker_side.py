@@ -36,6 +36,7 @@ from amqpgate.protocol.sasl import in_terms_of, offered_by
 from amqpgate.protocol.scram import SaslError
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Field, Table
 
 M = TypeVar("M", bound=Method)
 
@@ -98,7 +99,8 @@ def start_ok_for(
     if not hop.interpreter.is_native:
         properties = capabilities.of_client(hop.interpreter, properties)
     plain = attrs.evolve(said, client_properties=properties, mechanism=mechanism, response=response)
-    entry = {"client_address": caller.address, "session": caller.session_id, "version": version}
+    shown = (("client_address", caller.address), ("session", caller.session_id), ("version", version))
+    entry = Table(tuple([(name, Field("S", value)) for name, value in shown]))
     frame = hop.frame_of(attrs.evolve(plain, client_properties=properties.with_("amqpgate", entry)))
     return frame if len(frame) <= BROKER_FRAME_BEFORE_TUNE else hop.frame_of(plain)
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from amqpgate.gateway.transport.fiber import Interrupted, current
+from amqpgate.gateway.transport.fiber import RUNNING, Interrupted
 from amqpgate.gateway.transport.waiting import CancelScope, sleep
 from tests.support.fibers import running_fibers
 
@@ -15,13 +15,13 @@ async def test_what_runs_is_known() -> None:
     seen: list[object] = []
 
     async def looks() -> None:
-        seen.append(current())
+        seen.append(RUNNING.fiber)
 
     async with running_fibers() as fibers:
         fiber = fibers.start_soon(looks())
         await fiber.over()
         await fiber.over()
-    assert (seen, current()) == ([fiber], None)
+    assert (seen, RUNNING.fiber) == ([fiber], None)
 
 
 async def test_of_several_scopes_the_outermost_counts() -> None:

@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 #: Names that are told in one line of the log.
 MOST_TOLD: Final = 5
 
+#: Principals of whom it is known what selects them.
+MOST_KNOWN: Final = 256
+
 #: A policy's kind and name.
 _Key: TypeAlias = tuple[str, str]
 
@@ -40,6 +43,9 @@ class Selected:
     sessions: dict[_Key, int] = attrs.field(factory=dict, init=False)
     #: Sessions that no access policy has selected.
     unselected: int = attrs.field(default=0, init=False)
+
+    #: Those that select a principal.
+    _known: dict[Principal, tuple[_Key, ...]] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._begin(self.policies, {})
@@ -100,7 +106,11 @@ class Selected:
         self._select(principal, route, changed)
 
     def _select(self, principal: Principal, route: str | None, among: Container[_Key] | None = None) -> None:
-        found = [_key(policy) for policy in self.policies.selecting(principal)]
+        found = self._known.get(principal)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            found = self._known[principal] = tuple(map(_key, self.policies.selecting(principal)))
         for key in (*found, *(() if route is None else (("RoutePolicy", route),))):
             if key in self.sessions and (among is None or key in among):
                 self.sessions[key] += 1
@@ -108,6 +118,7 @@ class Selected:
 
     def _begin(self, policies: PolicySet, known: dict[_Key, int]) -> None:
         self.policies = policies
+        self._known.clear()
         self.sessions = {_key(one): known.get(_key(one), 0) for one in policies.documents}
         self.metrics.hold(self.sessions)
 
