@@ -1,15 +1,28 @@
-"""TCP connections to others: to an address at once, to a name as RFC 8305 has it."""
+"""TCP connections to others: to an address at once, to a name as RFC 8305 has it.
+
+What a name stood for a moment ago is dialled at once, too: to ask for it each time costs as much as half a
+login. Where that fails, or takes long, all is done again from the name.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import random
 import socket
+import time
 from functools import lru_cache
+from typing import Final
 
+import attrs
 import trio
 
-from amqpgate.gateway.transport.waiting import in_trio, wait_writable
+from amqpgate.gateway.transport.waiting import in_trio, move_on_after, wait_writable
+
+#: Seconds for which it is taken that a name has the same addresses; Envoy's default.
+FRESH: Final = 5.0
+#: Seconds after which a second address is tried beside the first (RFC 8305, section 5).
+PATIENCE: Final = 0.25
 
 
 async def connect(host: str, port: int) -> socket.socket:
@@ -18,14 +31,24 @@ async def connect(host: str, port: int) -> socket.socket:
     Raises ``OSError``; deadlines are the caller's.
     """
     family = _family_of(host)
-    if family is None:
-        return await in_trio(_connect_by_name, host, port)
+    if family is not None:
+        return await _connect(family, host, port)
+    addresses = KNOWN.of(host)
+    if addresses is not None:
+        # Of several brokers behind one name none gets all that come within these seconds.
+        address = random.choice(addresses.hosts)  # noqa: S311 - no secret
+        with contextlib.suppress(OSError), move_on_after(PATIENCE):
+            return await _connect(addresses.family, address, port)
+    return await in_trio(_connect_by_name, host, port)
+
+
+async def _connect(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     with contextlib.ExitStack() as unfinished:
         unfinished.enter_context(sock)
         sock.setblocking(False)
         try:
-            sock.connect((host, port))
+            sock.connect((address, port))
         except BlockingIOError:
             await wait_writable(sock)
             error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -36,10 +59,52 @@ async def connect(host: str, port: int) -> socket.socket:
 
 
 async def _connect_by_name(host: str, port: int) -> socket.socket:
+    KNOWN.forget(host)
     stream = await trio.open_tcp_stream(host, port)
     sock = socket.socket(fileno=stream.socket.detach())
     sock.setblocking(False)
+    with contextlib.suppress(OSError):
+        # Of the family that has just answered: others may not lead anywhere.
+        found = await trio.socket.getaddrinfo(host, port, family=sock.family, type=socket.SOCK_STREAM)
+        hosts = tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+        # One with a scope needs more than its text.
+        if hosts and all(_family_of(address) for address in hosts):
+            KNOWN.found(host, Addresses(sock.family, hosts))
     return sock
+
+
+@attrs.frozen
+class Addresses:
+    """Of one name, and one family."""
+
+    family: socket.AddressFamily
+    hosts: tuple[str, ...]
+    #: On ``time.monotonic``'s clock.
+    found: float = attrs.field(factory=time.monotonic)
+
+
+@attrs.define(eq=False)
+class Names:
+    """What names stood for a moment ago."""
+
+    _found: dict[str, Addresses] = attrs.field(factory=dict, init=False)
+
+    def of(self, host: str) -> Addresses | None:
+        """Its addresses; None: it is to be asked for."""
+        found = self._found.get(host)
+        return found if found is not None and time.monotonic() - found.found < FRESH else None
+
+    def found(self, host: str, addresses: Addresses) -> None:
+        """It has these now."""
+        self._found[host] = addresses
+
+    def forget(self, host: str) -> None:
+        """Ask for it again."""
+        self._found.pop(host, None)
+
+
+#: Of the process. There are as many names as its settings, and brokers that redirect, have.
+KNOWN: Final = Names()
 
 
 @lru_cache(maxsize=256)

@@ -36,8 +36,9 @@ from amqpgate.gateway.transport.fiber import Fiber, Interrupted, Work, until_res
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-#: Seconds after which sessions have their turn before more fibers are resumed.
-TURN: Final = 1e-3
+#: Seconds after which sessions have their turn before more fibers are resumed: one or two steps of a login,
+#: so that those who stay hardly feel a storm of those who come.
+TURN: Final = 2e-4
 #: Events that are taken in at once.
 _EVENTS: Final = 256
 #: Seconds by which a deadline may be late; those of one such time are one slot of the wheel.

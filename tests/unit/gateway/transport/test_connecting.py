@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
 import pytest
+import trio
 
-from amqpgate.gateway.transport.connecting import connect
+from amqpgate.gateway.transport import connecting
+from amqpgate.gateway.transport.connecting import KNOWN, Addresses, connect
+from amqpgate.gateway.transport.waiting import in_trio
 from tests.support.fibers import running_fibers
 from tests.support.ports import free_port
+
+#: Runs it to its end.
+Run = Callable[[Coroutine[object, None, object]], Awaitable[None]]
 
 
 async def _in_a_task(work: Coroutine[object, None, object]) -> None:
@@ -25,31 +31,89 @@ async def _in_a_fiber(work: Coroutine[object, None, object]) -> None:
 BOTH = pytest.mark.parametrize("run", [_in_a_task, _in_a_fiber])
 
 
+@pytest.fixture(autouse=True)
+def unknown() -> Iterator[None]:
+    KNOWN.forget("localhost")
+    yield
+    KNOWN.forget("localhost")
+
+
 @BOTH
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_it_connects(run: object, host: str) -> None:
-    assert run in (_in_a_task, _in_a_fiber)
+async def test_it_connects(run: Run, host: str) -> None:
     found: list[tuple[object, bool]] = []
 
     async def works() -> None:
-        with await connect(host, port) as sock:
-            found.append((sock.getpeername()[1], sock.getblocking()))
+        for _ in range(2):
+            with await connect(host, port) as sock:
+                found.append((sock.getpeername()[1], sock.getblocking()))
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        await (_in_a_task if run is _in_a_task else _in_a_fiber)(works())
-    assert found == [(port, False)]
+        await run(works())
+    assert found == [(port, False)] * 2
+    assert (KNOWN.of("localhost") is not None) is (host == "localhost")
 
 
 @BOTH
-async def test_nobody_is_there(run: object) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_nobody_is_there(run: Run, host: str) -> None:
     port, failed = free_port(), []
 
     async def works() -> None:
         try:
-            await connect("127.0.0.1", port)
+            await connect(host, port)
         except OSError as error:
-            failed.append(error.errno)
+            failed.append(error)
 
-    await (_in_a_task if run is _in_a_task else _in_a_fiber)(works())
-    assert failed == [errno.ECONNREFUSED]
+    await run(works())
+    (error,) = failed
+    assert host == "localhost" or error.errno == errno.ECONNREFUSED
+
+
+@BOTH
+async def test_a_name_is_asked_for_once_while_its_address_answers(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    by_name = trio.open_tcp_stream
+
+    async def counted(host: str, port: int) -> trio.SocketStream:
+        asked.append(host)
+        return await by_name(host, port)
+
+    async def works() -> None:
+        for _ in range(3):
+            (await connect("localhost", port)).close()
+        # It has moved: nobody answers there any more.
+        KNOWN.found("localhost", Addresses(socket.AF_INET, ("127.0.0.99",)))
+        (await connect("localhost", port)).close()
+        with monkeypatch.context() as patch:
+            patch.setattr(connecting, "FRESH", 0.0)
+            (await connect("localhost", port)).close()
+
+    monkeypatch.setattr(trio, "open_tcp_stream", counted)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        await run(works())
+    assert len(asked) == 3
+
+
+@BOTH
+async def test_an_address_that_says_nothing_is_not_waited_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def says_nothing(*_: object) -> None:
+        await in_trio(trio.sleep_forever)
+
+    async def works() -> None:
+        (await connect("localhost", port)).close()
+        KNOWN.found("localhost", Addresses(socket.AF_INET, ("127.0.0.1",)))
+        with monkeypatch.context() as patch:
+            patch.setattr(connecting, "_connect", says_nothing)
+            (await connect("localhost", port)).close()
+
+    monkeypatch.setattr(connecting, "PATIENCE", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        await run(works())
