@@ -121,10 +121,10 @@ class Fiber:
         why = None if self._why is None else self._take_why()
         before, RUNNING.fiber = RUNNING.fiber, self
         try:
-            if why is None:
-                self._work.send(None)
-            else:
-                self._work.throw(why)
+            trap: object = self._work.send(None) if why is None else self._work.throw(why)
+            if trap is not None:
+                # Nobody would resume it.
+                self._work.throw(RuntimeError("a fiber waits for trio without `in_trio`"))
         except (StopIteration, Interrupted):
             return True
         except Exception:

@@ -101,6 +101,15 @@ async def test_one_that_fails_ends_alone(caplog: pytest.LogCaptureFixture) -> No
     assert [record.exc_info is not None for record in caplog.records] == [True]
 
 
+async def test_one_that_waits_for_trio_itself_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def waits() -> None:
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
+    async with running_fibers() as fibers:
+        await fibers.start_soon(waits()).over()
+    assert "without `in_trio`" in caplog.text
+
+
 async def test_a_socket_that_goes_on_elsewhere_is_not_watched_any_more() -> None:
     ours, theirs = pair()
 
