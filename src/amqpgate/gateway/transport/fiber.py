@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 import math
@@ -148,9 +149,10 @@ class Fiber:
         self.is_over = True
         epoll = self.scheduler.epoll
         for fd, sock in self._watched.items():
-            # One that is somebody else's now goes on, and is watched there.
-            if sock.fileno() == fd:
-                epoll.unregister(fd)
+            # One that is somebody else's now goes on, and is watched there. What is closed is not there any more.
+            with contextlib.suppress(OSError, ValueError):
+                if sock.fileno() == fd:
+                    epoll.unregister(fd)
         self._watched.clear()
         if self._over is not None:
             self._over.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 
@@ -154,6 +155,19 @@ async def test_another_socket_may_have_the_number_of_one_that_was_closed() -> No
     async with running_fibers() as fibers, trio.open_nursery() as tasks:
         await fibers.start_soon(waits()).over()
     assert (heard, len(numbers)) == ([b"x", b"x"], 1)
+
+
+async def test_whatever_epoll_takes_can_be_waited_for() -> None:
+    async def waits() -> None:
+        with contextlib.closing(select.epoll()) as either:
+            either.register(ours, select.EPOLLIN | select.EPOLLOUT)
+            await wait_readable(either)
+
+    ours, theirs = pair()
+    with ours, theirs:
+        async with running_fibers() as fibers:
+            await fibers.start_soon(waits()).over()
+            assert len(fibers) == 0
 
 
 async def test_the_end_ends_all_of_them_wherever_they_are() -> None:
