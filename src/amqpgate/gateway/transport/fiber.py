@@ -149,7 +149,7 @@ class Fiber:
         self.is_over = True
         epoll = self.scheduler.epoll
         for fd, sock in self._watched.items():
-            # One that is somebody else's now goes on, and is watched there. What is closed is not there any more.
+            # Somebody else's goes on, and is watched there. What is closed is not there any more.
             with contextlib.suppress(OSError, ValueError):
                 if sock.fileno() == fd:
                     epoll.unregister(fd)
