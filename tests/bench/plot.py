@@ -39,11 +39,7 @@ def _costs(axes, report: Report) -> None:
     """CPU per message as multiples of HAProxy's: medians and quartiles, and the marks."""
     samples = report.samples
     names = [name for name in report.targets if name not in ("direct", YARDSTICK)]
-    shown = [
-        case
-        for case in CASES
-        if case.mode not in ("idle", "churn") and samples.compare(case.name, OURS, cpu, YARDSTICK)
-    ]
+    shown = [case for case in CASES if case.per_message and samples.compare(case.name, OURS, cpu, YARDSTICK)]
     height = 0.8 / max(1, len(names))
     for index, name in enumerate(names):
         rows = [(row, samples.compare(case.name, name, cpu, YARDSTICK)) for row, case in enumerate(shown)]
