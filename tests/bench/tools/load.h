@@ -98,6 +98,8 @@ uint64_t storm_open(struct conn *conns, unsigned count);
 // -- steps.c: modes that do one thing after the other ------------------------------------------------------------
 
 void steps_idle(void);
+// Reads what came (heartbeats) to those that are open, and says that they live: when it is time.
+void keep_alive(struct conn *conns, unsigned count);
 void steps_churn(void);
 void steps_denied(void);
 

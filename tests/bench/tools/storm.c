@@ -51,6 +51,7 @@ uint64_t storm_open(struct conn *conns, unsigned count) {
         struct epoll_event events[256];
         int ready = epoll_wait(epoll, events, 256, waiting ? 10 : 1000);
         uint64_t now = now_ns();
+        keep_alive(conns, count);
         if (now > start + PATIENCE)
             die("a storm of %u: %u are open after %llu tries", count, open, (unsigned long long)(count + again));
         for (int i = 0; i < ready; i++) {
