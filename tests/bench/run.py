@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -244,7 +245,7 @@ def _write(run: Run, described: dict[str, str], seconds: float) -> None:
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{machine['cores']} x {machine['cpu']}, {machine['memory_gib']} GiB, "
         f"Linux {machine['kernel']} (TCP {machine['congestion_control']}), Python {machine['python']}",
-        "command": "`" + shlex.join(["python", "-m", "tests.bench.run", *sys.argv[1:]]) + "`",
+        "command": "`" + shlex.join(["python", "-m", "tests.bench.run", *_told(sys.argv[1:])]) + "`",
         "commit": _commit(),
         "rounds": f"{run.plan.rounds}, {seconds / 60:.0f} minutes in all",
     }
@@ -267,6 +268,16 @@ def _write(run: Run, described: dict[str, str], seconds: float) -> None:
     except ImportError:
         run.console.print("no plot: matplotlib is not installed (uv pip install matplotlib)", style="yellow")
     run.console.print(f"written to {out}", highlight=False)
+
+
+def _told(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments but for `--out`, which says nothing of the figures."""
+    skipped = False
+    for argument in arguments:
+        if skipped or argument == "--out":
+            skipped = not skipped
+        elif not argument.startswith("--out="):
+            yield argument
 
 
 def _commit() -> str:

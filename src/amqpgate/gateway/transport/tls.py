@@ -129,7 +129,7 @@ def _context_with(tls: ListenerTls, cert: Path, key: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[tls.min_version]
     # OpenSSL gives two, for browsers, which open several connections at once. Each costs 33 us, a 14th of the
-    # handshake (spec/decisions/0041-tls-sessions-and-the-kernel.md).
+    # handshake (spec/decisions/0042-tls-sessions-and-the-kernel.md).
     context.num_tickets = 1
     context.load_cert_chain(cert, key)
     if tls.client_ca is not None:
