@@ -12,6 +12,8 @@ from .samples import Sample
 
 #: The target that marks are about, and the one that all others are compared with.
 OURS, YARDSTICK = "amqpgate", "haproxy"
+#: Share of the machine's CPU time that others may have had where latencies are to be trusted.
+BUSY = 0.05
 
 
 @attrs.frozen
@@ -127,6 +129,16 @@ class Samples:
 
     def of(self, case: str, target: str) -> list[Sample]:
         return [sample for sample in self.all if (sample.case, sample.target) == (case, target)]
+
+    @property
+    def foreign(self) -> Spread | None:
+        """The share of the machine's CPU time that others had, of the runs that are short."""
+        return Spread.of(one.foreign for one in self.all if BY_NAME[one.case].per_message)
+
+    @property
+    def busy(self) -> bool:
+        """Whether others had so much of the machine that what counts seconds says nothing."""
+        return self.foreign is not None and self.foreign.median > BUSY
 
     def by_round(self, case: str, target: str, figure: Figure) -> dict[int, float]:
         """The figure of each round that has it."""

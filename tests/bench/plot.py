@@ -22,7 +22,7 @@ def plot(report: Report, folder: Path) -> list[Path]:
     from matplotlib import pyplot
 
     figure, (costs, waits, logins, idle) = pyplot.subplots(
-        1, 4, figsize=(19, 8), width_ratios=(5, 3, 3, 2), layout="constrained"
+        1, 4, figsize=(20, 8), width_ratios=(5, 3, 3, 2), layout="constrained"
     )
     _costs(costs, report)
     _waits(waits, report)
@@ -119,8 +119,7 @@ def _logins(axes, report: Report) -> None:
                 axes.plot([mark.limit] * 2, [row - 0.4, row + 0.4], color="black", linewidth=1.5)
     axes.set_yticks(range(len(found)), [f"{case.name}\n{name}" for case, name, _ in found])
     axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_title("logins a second of CPU time (line: mark)")
 
 

@@ -96,6 +96,11 @@ class Report:
         rows = [
             [one.case.title, _claim(one.mark), _figure(one), _verdict(one)] for one in verdicts if self.cases
         ]
+        if rows and self.samples.busy:
+            yield (
+                "**Others kept the machine busy while this was measured: what counts seconds (latency, "
+                "messages a second, the start) says nothing, and CPU time little but as a ratio.**"
+            )
         if rows:
             yield _table(["case", "mark", OURS, ""], rows)
 
@@ -232,13 +237,13 @@ class Report:
 
     def _noise(self) -> Iterable[str]:
         timed = [sample for sample in self.samples.all if BY_NAME[sample.case].per_message]
-        foreign = Spread.of(sample.foreign * 100 for sample in timed)
+        foreign = self.samples.foreign
         stolen = Spread.of(sample.stolen * 100 for sample in timed)
         if foreign is None:
             return
         worst = max(sample.foreign for sample in timed) * 100
         yield (
-            f"Share of its CPU time that went to other processes: {_spread(foreign, '{:.1f}')} %, at worst "
+            f"Share of its CPU time that went to other processes: {_spread(foreign, '{:.1%}')}, at worst "
             f"{worst:.0f} %; that its host took away: {_spread(stolen, '{:.1f}')} %. Above a few percent the "
             "figures are not to be trusted."
         )

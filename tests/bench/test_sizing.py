@@ -74,6 +74,15 @@ def test_tables_from_several_runs(tmp_path: Path) -> None:
     assert text.count("c0ffee") == 2
 
 
+def test_seconds_are_left_out_where_others_kept_the_machine_busy(tmp_path: Path) -> None:
+    busy = [attrs.evolve(one, foreign=0.4) for one in SAMPLES]
+    text = tables(Results.read([_written(tmp_path, "busy", busy)]))
+    assert "Others kept the machine busy" in text
+    assert "until it answers" not in text
+    assert "99th" not in text
+    assert "| logins a second of a core | 3,333 |" in text
+
+
 def test_a_page_is_written_between_its_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
