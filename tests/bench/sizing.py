@@ -115,7 +115,7 @@ def _crowd(results: Results, most: int) -> Iterable[_Row]:
     yield "memory, all idle", results.ours("idle", whole(memory(most))), _mib
     yield "memory, each has published", results.ours("idle", whole(memory_used)), _mib
     yield (
-        "CPU with nothing but heartbeats",
+        "CPU while nobody says anything",
         results.ours("idle", lambda one: one.memory.idle_cpu * SESSIONS / most if one.memory else None),
         lambda share: f"{share:.1%} of a core",
     )

@@ -59,7 +59,7 @@ def test_tables_from_several_runs(tmp_path: Path) -> None:
         "| a login | 600 us |",
         "| 10,000 messages of 4 KiB a second, in batches | 2.0% of a core |",
         "| memory, all idle | 100 MiB |",
-        "| CPU with nothing but heartbeats | 0.8% of a core |",
+        "| CPU while nobody says anything | 0.8% of a core |",
         "| logins a second of a core | 3,333 |",
         "| CPU time until 10,000 are back | 3.0 s |",
         "| the same, as a multiple of haproxy's | 3.0 |",
