@@ -64,8 +64,8 @@ class Report:
             "of the machine in its cases.",
             self._rates(),
             "## Latency",
-            "Microseconds, from the (intended) send to the confirm; `churn` is the life of a connection. Added: "
-            "to that without a proxy, in the same round.",
+            "Microseconds, from the (intended) send to the confirm; `churn` is the life of a connection. "
+            "Added: to that without a proxy, in the same round.",
             self._latency(),
             "## Setting up",
             "Connections, or logins, that a second of CPU time is enough for.",
