@@ -45,7 +45,7 @@ class Memory:
 class Storm:
     """What happened to a proxy when all clients came at once; before, they had come one after the other."""
 
-    #: CPU time of the proxy in nanoseconds, while as many came one after the other.
+    #: CPU time of the proxy in nanoseconds, while as many came one after the other; without those who stayed.
     one_by_one_ns: int
     #: What a few waited for who stayed: before all this, while others came one by one, and in the storm.
     quiet: Latency

@@ -59,10 +59,14 @@ class _Scene:
         stayers.finish()
         return found
 
-    def quiet(self) -> Latency:
+    def quiet(self) -> tuple[Latency, float]:
+        """Nobody comes: what those waited for who stayed, and what a message of theirs cost the proxy."""
         with self.stayers() as stayers:
+            before = Reading.take(self.target.pid, self.sink.pid, None)
             time.sleep(self.scale.quiet)
-            return self.heard(stayers)
+            cost = Reading.take(self.target.pid, self.sink.pid, None).since(before)
+            found = self.heard(stayers)
+            return found, cost.proxy / found.count
 
     def come(self, clients: Tool, how: str) -> tuple[Reading, int, dict[str, object], Latency]:
         """All clients log in, as ``how`` says: what it cost the proxy, and in nanoseconds those who came and
@@ -104,7 +108,7 @@ def measure_storm(
     with load(scene.program, "idle", address, "--connections", str(scene.many)) as clients:
         assert clients.hear() == "ready"
         held = [scene.pss()]
-        quiet = scene.quiet()
+        quiet, each = scene.quiet()
         one_by_one, _, _, beside_one = scene.come(clients, "open")
         held.append(scene.pss())
         clients.say("close")
@@ -115,6 +119,9 @@ def measure_storm(
         cost, tools, result, beside_all = scene.come(clients, "storm")
         held.append(scene.pss())
         clients.finish()
+    # The longer it took, the more messages of those who stay are in it.
+    one_by_one_ns = max(1, round(one_by_one.proxy - each * beside_one.count))
+    storm_ns = max(1, round(cost.proxy - each * beside_all.count))
     whole = cost.seconds * (os.cpu_count() or 1)
     known = (cost.proxy + cost.sink + tools) / 1e9
     return Sample(
@@ -123,19 +130,19 @@ def measure_storm(
         round=number,
         messages=scene.many,
         seconds=float(str(result["seconds"])),
-        cpu_ns=cost.proxy if target.pid is not None else None,
+        cpu_ns=storm_ns if target.pid is not None else None,
         user_ns=cost.user if target.pid is not None else None,
         system_ns=cost.system if target.pid is not None else None,
         load_cpu_ns=tools,
         sink_cpu_ns=cost.sink,
         latency=Latency.of(result),
         storm=Storm(
-            one_by_one.proxy,
-            quiet,
-            beside_one,
-            beside_all,
-            int(str(result["again"])),
-            (held[0], held[1], held[3]),
+            one_by_one_ns=one_by_one_ns,
+            quiet=quiet,
+            beside_one=beside_one,
+            beside_all=beside_all,
+            again=int(str(result["again"])),
+            pss=(held[0], held[1], held[3]),
         ),
         foreign=max(0.0, cost.machine_busy - known) / whole,
         stolen=cost.machine_stolen / whole,
