@@ -41,7 +41,7 @@ fuzz: $(VENV)/.installed-dev ## Fuzz whatever takes bytes from others, ten minut
 	  echo "atheris could not be had: plain mutation, which coverage does not guide"
 	@$(BIN)/python -m tests.fuzz $(FUZZ)
 
-bench: $(VENV)/.installed-dev ## Beside HAProxy, some 20 minutes, into build/bench (BENCH=--quick to try)
+bench: $(VENV)/.installed-dev ## Beside HAProxy, some 25 minutes, into build/bench (BENCH=--quick to try)
 	.tools/bin/uv pip install --quiet --python $(BIN)/python 'matplotlib>=3.8'
 	$(BIN)/python -m tests.bench.run $(BENCH)
 

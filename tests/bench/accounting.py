@@ -67,6 +67,39 @@ class Machine:
         return cls((user + nice + system + interrupts + soft) / _TICKS, stolen / _TICKS)
 
 
+@attrs.frozen
+class Reading:
+    """The clocks at one moment: of proxy, sink and broker, in nanoseconds, and of the machine, in seconds."""
+
+    seconds: float
+    proxy: int
+    user: int
+    system: int
+    sink: int
+    broker: int
+    machine_busy: float
+    machine_stolen: float
+
+    @classmethod
+    def take(cls, proxy: int | None, sink: int, broker: int | None) -> Reading:
+        machine = Machine.read()
+        user, system = split_ns(proxy) if proxy is not None else (0, 0)
+        return cls(
+            time.monotonic(),
+            cpu_ns(proxy) if proxy is not None else 0,
+            user,
+            system,
+            cpu_ns(sink),
+            cpu_ns(broker) if broker is not None else 0,
+            machine.busy,
+            machine.stolen,
+        )
+
+    def since(self, before: Reading) -> Reading:
+        mine, theirs = attrs.astuple(self), attrs.astuple(before)
+        return Reading(*(now - then for now, then in zip(mine, theirs, strict=True)))
+
+
 def describe_machine() -> dict[str, object]:
     """What a reader needs to know about this machine."""
     model = next(

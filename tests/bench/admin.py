@@ -167,6 +167,7 @@ def main() -> None:
     ):
         folder = Path(scratch)
         around = Surroundings(
+            calm=f"127.0.0.1:{sink.port}",
             folder=folder,
             sink=f"{LOOPBACK}:{sink.port}",
             rabbitmq=f"{LOOPBACK}:1",

@@ -16,7 +16,7 @@ CACHE = HERE.parent.parent / ".cache" / "bench"
 
 _FLAGS = ("-std=c11", "-O2", "-g", "-Wall", "-Wextra")
 _SINK = ("sink.c", "common.c")
-_LOAD = ("load.c", "link.c", "phases.c", "steps.c", "histogram.c", "common.c")
+_LOAD = ("load.c", "link.c", "phases.c", "steps.c", "storm.c", "histogram.c", "common.c")
 
 
 class BuildError(Exception):

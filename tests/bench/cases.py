@@ -10,28 +10,48 @@ import attrs
 from .targets import Way
 
 #: What a mark compares, each time with the figure of the same round.
-Measure: TypeAlias = Literal["cpu", "cpu-of-case", "p50", "p99", "throughput", "memory"]
+Measure: TypeAlias = Literal[
+    "cpu",
+    "cpu-of-case",
+    "per-core",
+    "p50",
+    "p99",
+    "throughput",
+    "memory",
+    "cpu-one-by-one",
+    "p99-quiet",
+    "seconds",
+]
 
 
 @attrs.frozen
 class Mark:
     """A figure of amqpgate, what it is compared with, and how much it may be.
 
-    =============  ========================================================  ===========
-    measure        figure                                                    limit
-    =============  ========================================================  ===========
-    cpu            CPU per message / that of target ``against``              at most
-    cpu-of-case    CPU per message / its own in case ``against``             at most
-    p50            median latency - that of target ``against``, in us        at most
-    p99            99th percentile of latency / that of target ``against``   at most
-    throughput     messages per second / those of target ``against``         at least
-    memory         PSS per connection at ``against`` connections, in KiB     at most
-    =============  ========================================================  ===========
+    ==============  ==========================================================  ===========
+    measure         figure                                                      limit
+    ==============  ==========================================================  ===========
+    cpu             CPU per message / that of target ``against``                at most
+    cpu-of-case     CPU per message / its own in case ``against``               at most
+    per-core        messages that a second of CPU time is enough for            at least
+    p50             median latency - that of target ``against``, in us          at most
+    p99             99th percentile of latency / that of target ``against``     at most
+    throughput      messages per second / those of target ``against``           at least
+    memory          PSS per connection at ``against`` connections, in KiB       at most
+    cpu-one-by-one  CPU per login in a storm / the same, one after the other    at most
+    p99-quiet       99th percentile of who stays, in a storm / before it        at most
+    seconds         from start to the first answer                              at most
+    ==============  ==========================================================  ===========
     """
 
     measure: Measure
     against: str
     limit: float
+
+    @property
+    def at_least(self) -> bool:
+        """Whether more is better."""
+        return self.measure in ("throughput", "per-core")
 
 
 @attrs.frozen
@@ -50,13 +70,31 @@ class Scale:
     #: Before memory is read, and while idle CPU is watched.
     settle: float
     watch: float
+    #: Before a storm, while those are watched who stay: their 99th percentile needs 1,000 messages or more.
+    quiet: float
 
 
 FULL = Scale(
-    rounds=7, seconds=1.5, open_loop=3.0, rabbitmq=3.0, warmup=0.2, idle=(1000, 5000), settle=0.3, watch=1.0
+    rounds=7,
+    seconds=1.5,
+    open_loop=3.0,
+    rabbitmq=3.0,
+    warmup=0.2,
+    idle=(1000, 5000),
+    settle=0.3,
+    watch=1.0,
+    quiet=3.0,
 )
 QUICK = Scale(
-    rounds=2, seconds=0.2, open_loop=0.4, rabbitmq=0.4, warmup=0.05, idle=(50, 200), settle=0.1, watch=0.2
+    rounds=2,
+    seconds=0.2,
+    open_loop=0.4,
+    rabbitmq=0.4,
+    warmup=0.05,
+    idle=(50, 200),
+    settle=0.1,
+    watch=0.2,
+    quiet=0.4,
 )
 
 RATE = 200
@@ -78,6 +116,13 @@ class Case:
     marks: tuple[Mark, ...] = ()
     #: Seconds that the measured phase lasts.
     lasts: Callable[[Scale], float] = lambda scale: scale.seconds
+    #: More than so many say no more, and take long; None: all that there are.
+    rounds: int | None = None
+
+    @property
+    def per_message(self) -> bool:
+        """Whether its CPU time is that of single messages or connections that pass."""
+        return self.mode not in ("idle", "start")
 
 
 _SIZES = {"16": 16, "256": 256, "4k": 4 << 10, "64k": 64 << 10}
@@ -154,7 +199,55 @@ CASES: tuple[Case, ...] = (
         (Mark("cpu", "haproxy", 1.0), *_LATENCY),
         lasts=lambda scale: scale.open_loop,
     ),
-    Case("churn", "connect, log in, publish one, close", "sink", "churn", ("--size", "16")),
+    Case(
+        "pingpong-50",
+        f"{CROWD} connections, each confirmed with one in flight, 16 B",
+        "sink",
+        "confirm",
+        ("--size", "16", "--window", "1", "--connections", str(CROWD)),
+        (Mark("p99", "haproxy", 1.0),),
+    ),
+    Case(
+        "churn",
+        "connect, log in, publish one, close",
+        "sink",
+        "churn",
+        ("--size", "16"),
+        (Mark("cpu", "haproxy", 3.0), Mark("per-core", "", 1600)),
+    ),
+    Case(
+        "churn-tls",
+        "the same over TLS, a full handshake each",
+        "tls",
+        "churn",
+        ("--size", "16"),
+        (Mark("cpu", "haproxy", 1.5),),
+    ),
+    Case(
+        "churn-tls-resumed",
+        "the same over TLS, with the session before",
+        "tls",
+        "churn",
+        ("--size", "16", "--resume"),
+        (Mark("cpu", "haproxy", 1.5),),
+    ),
+    Case(
+        "storm",
+        "clients that all come back at once, a login each",
+        "sink",
+        "storm",
+        (),
+        (Mark("cpu-one-by-one", "", 1.3), Mark("p99-quiet", "", 1.5)),
+        rounds=3,
+    ),
+    Case(
+        "start",
+        "from the start of the process to the first answer",
+        "sink",
+        "start",
+        (),
+        (Mark("seconds", "", 0.5),),
+    ),
     Case(
         "tls-publish-4k",
         "publish over TLS, 4 KiB",
@@ -178,6 +271,7 @@ CASES: tuple[Case, ...] = (
         "idle",
         (),
         tuple(Mark("memory", str(count), 3.0) for count in FULL.idle),
+        rounds=3,
     ),
     Case(
         "rabbitmq-e2e",

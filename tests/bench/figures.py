@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from .cases import BY_NAME, Case, Mark
-from .measure import Sample
+from .samples import Sample
 
 #: The target that marks are about, and the one that all others are compared with.
 OURS, YARDSTICK = "amqpgate", "haproxy"
+#: Share of the machine's CPU time that others may have had where latencies are to be trusted.
+BUSY = 0.05
 
 
 @attrs.frozen
@@ -48,7 +50,7 @@ class Verdict:
         """None where it was not measured."""
         if self.figure is None:
             return None
-        if self.mark.measure == "throughput":
+        if self.mark.at_least:
             return self.figure.median >= self.mark.limit
         return self.figure.median <= self.mark.limit
 
@@ -58,7 +60,7 @@ class Verdict:
         if self.figure is None:
             return None
         away = self.figure.median / self.mark.limit - 1
-        return away if self.mark.measure == "throughput" else -away
+        return away if self.mark.at_least else -away
 
 
 Figure = Callable[[Sample], float | None]
@@ -72,6 +74,28 @@ def cpu(sample: Sample) -> float | None:
 def rate(sample: Sample) -> float | None:
     """Messages per second."""
     return sample.rate or None
+
+
+def per_core(sample: Sample) -> float | None:
+    """Messages that a second of the proxy's CPU time is enough for."""
+    return 1e9 / sample.cpu_per_message if sample.cpu_per_message else None
+
+
+def seconds(sample: Sample) -> float | None:
+    """How long it took."""
+    return sample.seconds or None
+
+
+def storm_to_one_by_one(sample: Sample) -> float | None:
+    """CPU time of all logins at once, as a multiple of the same one after the other."""
+    if sample.storm is None or not sample.cpu_ns:
+        return None
+    return sample.cpu_ns / sample.storm.one_by_one_ns
+
+
+def storm_to_quiet(sample: Sample) -> float | None:
+    """99th percentile of who stayed, in the storm as a multiple of before it."""
+    return sample.storm.beside_all.p99 / sample.storm.quiet.p99 if sample.storm else None
 
 
 def latency(name: str) -> Figure:
@@ -105,6 +129,16 @@ class Samples:
 
     def of(self, case: str, target: str) -> list[Sample]:
         return [sample for sample in self.all if (sample.case, sample.target) == (case, target)]
+
+    @property
+    def foreign(self) -> Spread | None:
+        """The share of the machine's CPU time that others had, of the runs that are short."""
+        return Spread.of(one.foreign for one in self.all if BY_NAME[one.case].per_message)
+
+    @property
+    def busy(self) -> bool:
+        """Whether others had so much of the machine that what counts seconds says nothing."""
+        return self.foreign is not None and self.foreign.median > BUSY
 
     def by_round(self, case: str, target: str, figure: Figure) -> dict[int, float]:
         """The figure of each round that has it."""
@@ -153,3 +187,11 @@ class Samples:
                 return self.compare(case, target, rate, against)
             case "memory":
                 return self.spread(case, target, memory(int(against)))
+            case "per-core":
+                return self.spread(case, target, per_core)
+            case "cpu-one-by-one":
+                return self.spread(case, target, storm_to_one_by_one)
+            case "p99-quiet":
+                return self.spread(case, target, storm_to_quiet)
+            case "seconds":
+                return self.spread(case, target, seconds)

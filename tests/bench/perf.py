@@ -12,7 +12,8 @@ import attrs
 
 from .accounting import tree
 from .cases import Case
-from .measure import Bench, MeasureError
+from .measure import Bench
+from .samples import MeasureError
 from .targets import Target
 
 #: Samples per second; a prime, so as not to beat with timers.

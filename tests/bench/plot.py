@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .cases import CASES
-from .figures import OURS, YARDSTICK, cpu, latency, memory
+from .figures import OURS, YARDSTICK, cpu, latency, memory, per_core
 from .report import Report
 
 #: By target; others follow matplotlib's own cycle.
@@ -21,11 +21,12 @@ def plot(report: Report, folder: Path) -> list[Path]:
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "bench", "font.size": 9})
     from matplotlib import pyplot
 
-    figure, (costs, waits, idle) = pyplot.subplots(
-        1, 3, figsize=(15, 7), width_ratios=(5, 3, 2), layout="constrained"
+    figure, (costs, waits, logins, idle) = pyplot.subplots(
+        1, 4, figsize=(20, 8), width_ratios=(5, 3, 3, 2), layout="constrained"
     )
     _costs(costs, report)
     _waits(waits, report)
+    _logins(logins, report)
     _idle(idle, report)
     figure.suptitle(" · ".join(report.facts[name] for name in ("date", "machine") if name in report.facts))
     paths = [folder / "bench.svg", folder / "bench.png"]
@@ -39,11 +40,7 @@ def _costs(axes, report: Report) -> None:
     """CPU per message as multiples of HAProxy's: medians and quartiles, and the marks."""
     samples = report.samples
     names = [name for name in report.targets if name not in ("direct", YARDSTICK)]
-    shown = [
-        case
-        for case in CASES
-        if case.mode not in ("idle", "churn") and samples.compare(case.name, OURS, cpu, YARDSTICK)
-    ]
+    shown = [case for case in CASES if case.per_message and samples.compare(case.name, OURS, cpu, YARDSTICK)]
     height = 0.8 / max(1, len(names))
     for index, name in enumerate(names):
         rows = [(row, samples.compare(case.name, name, cpu, YARDSTICK)) for row, case in enumerate(shown)]
@@ -82,7 +79,7 @@ def _costs(axes, report: Report) -> None:
 
 def _waits(axes, report: Report) -> None:
     """Median and 99th percentile of latency."""
-    shown = [case for case in CASES if case.name in ("pingpong", "openloop")]
+    shown = [case for case in CASES if case.mode in ("confirm", "openloop") and case.way == "sink"]
     rows = [
         (case, name, report.samples.spread(case.name, name, latency("p50")))
         for case in shown
@@ -100,6 +97,30 @@ def _waits(axes, report: Report) -> None:
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_title("latency, us: p50 (dot) to p99")
+
+
+def _logins(axes, report: Report) -> None:
+    """Logins that a second of CPU time is enough for; the line is the mark."""
+    shown = [case for case in CASES if case.mode in ("churn", "storm")]
+    rows = [
+        (case, name, report.samples.spread(case.name, name, per_core))
+        for case in shown
+        for name in report.targets
+    ]
+    found = [(case, name, spread) for case, name, spread in rows if spread is not None]
+    axes.barh(
+        range(len(found)),
+        [spread.median for _, _, spread in found],
+        color=[_COLOURS.get(name, "#55a868") for _, name, _ in found],
+    )
+    for row, (case, name, _) in enumerate(found):
+        for mark in case.marks:
+            if mark.measure == "per-core" and name == OURS:
+                axes.plot([mark.limit] * 2, [row - 0.4, row + 0.4], color="black", linewidth=1.5)
+    axes.set_yticks(range(len(found)), [f"{case.name}\n{name}" for case, name, _ in found])
+    axes.invert_yaxis()
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.set_title("logins a second of CPU time (line: mark)")
 
 
 def _idle(axes, report: Report) -> None:

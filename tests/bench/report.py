@@ -18,7 +18,11 @@ from .figures import (
     latency,
     memory,
     memory_used,
+    per_core,
     rate,
+    seconds,
+    storm_to_one_by_one,
+    storm_to_quiet,
 )
 
 NONE = "-"
@@ -60,8 +64,18 @@ class Report:
             "of the machine in its cases.",
             self._rates(),
             "## Latency",
-            "Microseconds, from the (intended) send to the confirm; `churn` is the life of a connection.",
+            "Microseconds, from the (intended) send to the confirm; `churn` is the life of a connection. "
+            "Added: to that without a proxy, in the same round.",
             self._latency(),
+            "## Setting up",
+            "Connections, or logins, that a second of CPU time is enough for.",
+            self._per_core(),
+            "Clients that came one after the other, left, and came back all at once, a login each, in a new "
+            "process; beside them some who stayed, whose 99th percentile is given in microseconds. `again`: "
+            "clients that were refused or cut, and tried once more.",
+            self._storm(),
+            "From the start of the process until a client hears connection.start.",
+            self._start(),
             "## Memory per idle connection",
             "KiB of proportional set size above that with no connection, of a new process.",
             self._memory(),
@@ -83,6 +97,11 @@ class Report:
         rows = [
             [one.case.title, _claim(one.mark), _figure(one), _verdict(one)] for one in verdicts if self.cases
         ]
+        if rows and self.samples.busy:
+            yield (
+                "**Others kept the machine busy while this was measured: what counts seconds (latency, "
+                "messages a second, the start) says nothing, and CPU time little but as a ratio.**"
+            )
         if rows:
             yield _table(["case", "mark", OURS, ""], rows)
 
@@ -113,7 +132,7 @@ class Report:
             return _times(self.samples.compare(case.name, target, cpu, YARDSTICK))
 
         proxies = [name for name in self.targets if name != "direct"]
-        cases = [case for case in self.cases if case.mode != "idle"]
+        cases = [case for case in self.cases if case.per_message]
         return self._table_of(cases, ["case", "tools"], cell, tools, proxies)
 
     def _rates(self) -> str:
@@ -124,24 +143,77 @@ class Report:
             text = _large(self.samples.spread(case.name, target, rate))
             return f"{text}, {busy.median:.0f} %" if busy else text
 
-        return self._table_of([case for case in self.cases if case.mode != "idle"], ["case"], cell)
+        return self._table_of([case for case in self.cases if case.per_message], ["case"], cell)
 
     def _latency(self) -> str:
         rows = []
         # With a window and no pause, latency is but the window divided by the throughput.
-        for case in (case for case in self.cases if case.way == "sink"):
+        for case in (case for case in self.cases if case.way in ("sink", "tls")):
             for target in self.targets:
                 spreads = [
                     self.samples.spread(case.name, target, latency(name)) for name in ("p50", "p99", "p999")
                 ]
                 if not any(spreads):
                     continue
-                added = self.samples.compare(
-                    case.name, target, latency("p50"), "direct", lambda ours, theirs: ours - theirs
-                )
-                shown = _spread(added, "{:+,.0f}") if target != "direct" else NONE
-                rows.append([case.title, target, *(_spread(one, "{:,.0f}") for one in spreads), shown])
-        return _table(["case", "target", "p50", "p99", "p99.9", "p50 added"], rows) if rows else ""
+                added = [
+                    self.samples.compare(
+                        case.name, target, latency(name), "direct", lambda ours, theirs: ours - theirs
+                    )
+                    for name in ("p50", "p99")
+                ]
+                shown = [_spread(one, "{:+,.0f}") if target != "direct" else NONE for one in added]
+                rows.append([case.title, target, *(_spread(one, "{:,.0f}") for one in spreads), *shown])
+        return (
+            _table(["case", "target", "p50", "p99", "p99.9", "p50 added", "p99 added"], rows) if rows else ""
+        )
+
+    def _per_core(self) -> str:
+        def cell(case: Case, target: str) -> str:
+            return _spread(self.samples.spread(case.name, target, per_core), "{:,.0f}")
+
+        cases = [case for case in self.cases if case.mode in ("churn", "storm")]
+        proxies = [name for name in self.targets if name != "direct"]
+        return self._table_of(cases, ["case"], cell, targets=proxies) if cases else ""
+
+    def _storm(self) -> str:
+        columns: list[tuple[str, Figure, str]] = [
+            ("seconds", seconds, "{:.2f}"),
+            (
+                "us of CPU each",
+                lambda one: one.cpu_per_message / 1e3 if one.cpu_per_message else None,
+                "{:,.0f}",
+            ),
+            ("of one by one", storm_to_one_by_one, "{:.2f}"),
+            ("p99 of who stay, before", lambda one: one.storm.quiet.p99 if one.storm else None, "{:,.0f}"),
+            ("one by one", lambda one: one.storm.beside_one.p99 if one.storm else None, "{:,.0f}"),
+            ("all at once", lambda one: one.storm.beside_all.p99 if one.storm else None, "{:,.0f}"),
+            ("of before", storm_to_quiet, "{:.1f}"),
+            ("again", lambda one: one.storm.again if one.storm else None, "{:,.0f}"),
+            (
+                "memory after it, MiB",
+                lambda one: one.storm.pss[2] / 2**20 if one.storm and one.storm.pss[2] else None,
+                "{:.0f}",
+            ),
+        ]
+        return self._rows_of("storm", columns)
+
+    def _start(self) -> str:
+        return self._rows_of(
+            "start",
+            [
+                ("seconds", seconds, "{:.3f}"),
+                ("ms of CPU", lambda one: (one.cpu_ns or 0) / 1e6, "{:,.0f}"),
+            ],
+        )
+
+    def _rows_of(self, case: str, columns: Sequence[tuple[str, Figure, str]]) -> str:
+        """A row for each target, a figure in each column."""
+        targets = [name for name in self.targets if self.samples.of(case, name)]
+        rows = [
+            [name, *(_spread(self.samples.spread(case, name, figure), form) for _, figure, form in columns)]
+            for name in targets
+        ]
+        return _table(["target", *(title for title, _, _ in columns)], rows) if rows else ""
 
     def _memory(self) -> str:
         columns: list[tuple[str, Figure]] = []
@@ -170,14 +242,14 @@ class Report:
         return _table(["target", *(title for title, _ in columns)], rows)
 
     def _noise(self) -> Iterable[str]:
-        timed = [sample for sample in self.samples.all if BY_NAME[sample.case].mode != "idle"]
-        foreign = Spread.of(sample.foreign * 100 for sample in timed)
+        timed = [sample for sample in self.samples.all if BY_NAME[sample.case].per_message]
+        foreign = self.samples.foreign
         stolen = Spread.of(sample.stolen * 100 for sample in timed)
         if foreign is None:
             return
         worst = max(sample.foreign for sample in timed) * 100
         yield (
-            f"Share of its CPU time that went to other processes: {_spread(foreign, '{:.1f}')} %, at worst "
+            f"Share of its CPU time that went to other processes: {_spread(foreign, '{:.1%}')}, at worst "
             f"{worst:.0f} %; that its host took away: {_spread(stolen, '{:.1f}')} %. Above a few percent the "
             "figures are not to be trusted."
         )
@@ -204,10 +276,19 @@ def _claim(mark: Mark) -> str:
             return f"messages/s ≥ {limit} x {against}"
         case "memory":
             return f"≤ {limit} KiB each at {int(against):,}"
+        case "per-core":
+            return f"≥ {mark.limit:,.0f} a second of CPU"
+        case "cpu-one-by-one":
+            return f"CPU ≤ {limit} x one by one"
+        case "p99-quiet":
+            return f"p99 of who stay ≤ {limit} x before"
+        case "seconds":
+            return f"≤ {limit} s"
 
 
 def _figure(verdict: Verdict) -> str:
-    return _spread(verdict.figure, "{:+.1f} us" if verdict.mark.measure == "p50" else "{:.2f}")
+    forms = {"p50": "{:+.1f} us", "per-core": "{:,.0f}", "seconds": "{:.3f} s"}
+    return _spread(verdict.figure, forms.get(verdict.mark.measure, "{:.2f}"))
 
 
 def _verdict(verdict: Verdict) -> str:

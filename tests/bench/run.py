@@ -15,11 +15,9 @@ How to read the numbers:
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import fnmatch
 import json
-import os
 import resource
 import shlex
 import signal
@@ -33,149 +31,24 @@ from pathlib import Path
 import attrs
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tests.support.ports import free_port
-from tests.support.processes import ChildDied
 from tests.support.rabbitmq import RabbitMQ
 
 from .accounting import describe_machine
 from .build import BuildError, build
 from .cases import BY_NAME, CASES, FULL, QUICK, Case
 from .figures import OURS, Samples
-from .measure import Bench, MeasureError, Sample
-from .perf import profile
+from .measure import Bench
+from .peers import peers
 from .plot import plot
 from .report import Report
-from .targets import Amqpgate, Certificates, Direct, HAProxy, Peer, Surroundings, Target, TargetError
+from .rounds import Plan, Run
+from .targets import Amqpgate, Certificates, Direct, HAProxy, Surroundings, Target
 from .tools import Sink
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-
-
-@attrs.frozen
-class Plan:
-    """What the command line asks for."""
-
-    cases: Sequence[Case]
-    rounds: int
-    quick: bool
-    out: Path
-    profiled: Case | None
-    profiled_targets: Sequence[str]
-    pin: bool
-
-
-@attrs.define
-class Run:
-    """Everything that happens between start and report."""
-
-    plan: Plan
-    bench: Bench
-    targets: list[Target]
-    rabbitmq: RabbitMQ | None
-    console: Console
-    samples: list[Sample] = attrs.field(factory=list)
-    failures: list[str] = attrs.field(factory=list)
-
-    def start(self) -> None:
-        """Start the proxies; those that cannot are left out, and that is a failure of the run."""
-        for target in list(self.targets):
-            try:
-                target.start()
-            except (TargetError, ChildDied, OSError) as error:
-                self.fail(f"{target.name} cannot be measured: {error}")
-                target.stop()
-                self.targets.remove(target)
-        if self.plan.pin:
-            self._pin()
-
-    def _pin(self) -> None:
-        """Proxies on the last core, everything else on the others."""
-        cores = sorted(os.sched_getaffinity(0))
-        for target in self.targets:
-            if target.pid is not None:
-                os.sched_setaffinity(target.pid, cores[-1:])
-        os.sched_setaffinity(self.bench.sink.pid, cores[:-1])
-        os.sched_setaffinity(0, cores[:-1])
-
-    def fail(self, text: str) -> None:
-        self.failures.append(text)
-        self.console.print(text, style="red", highlight=False, markup=False)
-
-    def measure(self) -> None:
-        """Case after case, target after target, round after round; what needs RabbitMQ last."""
-        on_sink = [case for case in self.plan.cases if case.way != "rabbitmq"]
-        on_rabbitmq = [case for case in self.plan.cases if case.way == "rabbitmq"]
-        steps = self.plan.rounds * len(self.plan.cases) * len(self.targets)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
-        # Refreshed between runs only: a thread that draws would take part in the measurement.
-        with Progress(*columns, console=self.console, auto_refresh=False) as progress:
-            task = progress.add_task("", total=steps)
-
-            def rounds(cases: Sequence[Case]) -> None:
-                for number in range(self.plan.rounds):
-                    for place, case in enumerate(cases):
-                        for target in _rotated(self.targets, number + place):
-                            what = f"{number + 1} {case.name} {target.name}"
-                            progress.update(task, description=what, refresh=True)
-                            self.one(case, target, number)
-                            progress.advance(task)
-
-            rounds(on_sink)
-            if on_rabbitmq:
-                with self._broker():
-                    rounds(on_rabbitmq)
-
-    @contextlib.contextmanager
-    def _broker(self) -> Iterator[None]:
-        assert self.rabbitmq is not None
-        self.rabbitmq.start()
-        self.bench.broker_pid = self.rabbitmq.pid
-        try:
-            yield
-        finally:
-            self.bench.broker_pid = None
-            self.rabbitmq.destroy()
-
-    def one(self, case: Case, target: Target, number: int) -> None:
-        try:
-            sample = self.bench.run(case, _on(case, target), number)
-        except (MeasureError, TargetError, OSError) as error:
-            self.fail(f"{case.name}, {target.name}, round {number + 1}: {error}")
-            return
-        if sample is not None:
-            self.samples.append(sample)
-
-    def profile(self, case: Case) -> None:
-        """`perf` on some targets while they run one case."""
-        broker = self._broker() if case.way == "rabbitmq" else contextlib.nullcontext()
-        with broker:
-            for target in self.targets:
-                if target.name not in self.plan.profiled_targets:
-                    continue
-                try:
-                    text = profile(self.bench, case, _on(case, target), self.plan.out)
-                except (MeasureError, TargetError, OSError) as error:
-                    self.fail(f"profile of {target.name}: {error}")
-                    continue
-                click.echo(text)
-
-
-def _on(case: Case, target: Target) -> Target:
-    """Whose process the case is for."""
-    return target.audited() if case.way == "audited" and isinstance(target, Amqpgate) else target
-
-
-def _rotated(targets: Sequence[Target], by: int) -> list[Target]:
-    by %= len(targets) or 1
-    return [*targets[by:], *targets[:by]]
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -231,9 +104,18 @@ def _choose(names: str | None) -> list[Case]:
     help="Its policies.",
 )
 @click.option(
-    "--peer", multiple=True, metavar="NAME=HOST:PORT", help="Another proxy, in front of --sink-port."
+    "--peer",
+    multiple=True,
+    metavar="NAME[=COMMAND|=HOST:PORT]",
+    help="Another proxy: amqproxy or amqpprox; a command with {port} and {sink} in it, which is started; or "
+    "one that runs in front of --sink-port, with --peer-pid.",
 )
-@click.option("--peer-pid", multiple=True, type=int, help="Its process; once per --peer, in the same order.")
+@click.option(
+    "--peer-pid",
+    multiple=True,
+    type=int,
+    help="Its process; once per --peer with an address, in their order.",
+)
 @click.option("--sink-port", type=int, help="Where the sink listens.  [default: any free one]")
 @click.option("--targets", help="Comma separated, to leave some out.  [default: all]")
 @click.option("--pin", is_flag=True, help="Proxies on one core, everything else on the others.")
@@ -265,8 +147,6 @@ def main(
     profile_targets: str,
 ) -> None:
     console = Console(stderr=True)
-    if len(peer) != len(peer_pid):
-        raise click.UsageError("--peer-pid is needed once for each --peer")
     scale = QUICK if quick else FULL
     profiled = BY_NAME[profile_case] if profile_case else None
     plan = Plan(
@@ -296,10 +176,11 @@ def main(
     with tempfile.TemporaryDirectory(prefix="amqpgate-bench-") as scratch:
         folder = Path(scratch)
         certificates = Certificates.make(folder)
-        with Sink(tools.sink, sink_port or free_port()) as sink:
+        with Sink(tools.sink, sink_port or free_port()) as sink, Sink(tools.sink, free_port()) as calm:
             around = Surroundings(
                 folder=folder,
                 sink=f"127.0.0.1:{sink.port}",
+                calm=f"127.0.0.1:{calm.port}",
                 rabbitmq=rabbitmq.address if rabbitmq else "127.0.0.1:1",
                 certificates=certificates,
                 policies=policies,
@@ -312,8 +193,11 @@ def main(
                 HAProxy(around, "haproxy-256k", 256 << 10),
                 Amqpgate(around, OURS, shlex.split(amqpgate_cmd), config),
                 *(Amqpgate(around, name, shlex.split(cmd), config) for name, cmd in map(_named, also)),
-                *(Peer(name, at, pid) for (name, at), pid in zip(map(_named, peer), peer_pid, strict=True)),
             ]
+            try:
+                every += peers(around, peer, peer_pid)
+            except ValueError as error:
+                raise click.UsageError(str(error)) from error
             chosen = set(targets.split(",")) if targets else {target.name for target in every}
             if unknown := chosen - {target.name for target in every}:
                 raise click.BadParameter(f"no target is named {', '.join(unknown)}", param_hint="--targets")
@@ -361,7 +245,7 @@ def _write(run: Run, described: dict[str, str], seconds: float) -> None:
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{machine['cores']} x {machine['cpu']}, {machine['memory_gib']} GiB, "
         f"Linux {machine['kernel']} (TCP {machine['congestion_control']}), Python {machine['python']}",
-        "command": "`" + shlex.join(["python", "-m", "tests.bench.run", *sys.argv[1:]]) + "`",
+        "command": "`" + shlex.join(["python", "-m", "tests.bench.run", *_told(sys.argv[1:])]) + "`",
         "commit": _commit(),
         "rounds": f"{run.plan.rounds}, {seconds / 60:.0f} minutes in all",
     }
@@ -384,6 +268,16 @@ def _write(run: Run, described: dict[str, str], seconds: float) -> None:
     except ImportError:
         run.console.print("no plot: matplotlib is not installed (uv pip install matplotlib)", style="yellow")
     run.console.print(f"written to {out}", highlight=False)
+
+
+def _told(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments but for `--out`, which says nothing of the figures."""
+    skipped = False
+    for argument in arguments:
+        if skipped or argument == "--out":
+            skipped = not skipped
+        elif not argument.startswith("--out="):
+            yield argument
 
 
 def _commit() -> str:

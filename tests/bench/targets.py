@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -22,13 +23,15 @@ from tests.support.processes import Child
 from .tools import ToolError, load_once
 
 #: Where a case's messages go: to the sink, to it with TLS up to the proxy, to it from a client of an older
-#: version, to it by a connection that clients share, to it by a gateway that writes audit records, or to
-#: RabbitMQ.
-Way: TypeAlias = Literal["sink", "tls", "bridge", "pooled", "audited", "rabbitmq"]
+#: version, to it by a connection that clients share, to it by a gateway that writes audit records, to another
+#: sink that nobody storms, or to RabbitMQ.
+Way: TypeAlias = Literal["sink", "tls", "bridge", "pooled", "audited", "calm", "rabbitmq"]
 
 #: What is added to the configuration of that gateway. Windows are a tenth of the usual ones, so that some end
 #: while it is measured.
 AUDIT = 'audit: {format: parquet, folder: "{folder}", window: 1s}\n'
+
+_LISTENERS = ("sink", "tls", "pooled", "calm", "rabbitmq", "admin")
 
 HERE = Path(__file__).resolve().parent
 LOOPBACK = "127.0.0.1"
@@ -44,6 +47,7 @@ class Surroundings:
 
     folder: Path
     sink: str
+    calm: str
     rabbitmq: str
     certificates: Certificates
     policies: Path
@@ -90,6 +94,9 @@ class Target(Protocol):
 
     def start(self) -> None: ...
 
+    def launch(self) -> None:
+        """Start its process, and do not wait until it is ready; only for one that is fresh."""
+
     def stop(self) -> None: ...
 
     def fresh(self) -> Target | None:
@@ -111,9 +118,13 @@ class Direct:
     pid: int | None = None
 
     def address(self, way: Way) -> str | None:
-        return {"sink": self.around.sink, "rabbitmq": self.around.rabbitmq}.get(way)
+        ends = {"sink": self.around.sink, "calm": self.around.calm, "rabbitmq": self.around.rabbitmq}
+        return ends.get(way)
 
     def start(self) -> None:
+        pass
+
+    def launch(self) -> None:
         pass
 
     def stop(self) -> None:
@@ -124,35 +135,6 @@ class Direct:
 
     def describe(self) -> str:
         return "no proxy between"
-
-    def published(self) -> int | None:
-        return None
-
-
-@attrs.define(eq=False)
-class Peer:
-    """Any other proxy, started by the user in front of the sink's port."""
-
-    name: str
-    at: str
-    pid: int | None
-
-    def address(self, way: Way) -> str | None:
-        return self.at if way == "sink" else None
-
-    def start(self) -> None:
-        if self.pid is None or not Path(f"/proc/{self.pid}").exists():
-            raise TargetError(f"{self.name}: no process {self.pid}")
-        _wait_for_port(self.at, lambda: True, self.name)
-
-    def stop(self) -> None:
-        pass
-
-    def fresh(self) -> Target | None:
-        return None
-
-    def describe(self) -> str:
-        return f"at {self.at}, process {self.pid}"
 
     def published(self) -> int | None:
         return None
@@ -177,15 +159,22 @@ class HAProxy:
         return f"{LOOPBACK}:{self._ports[way]}" if way in self._ports else None
 
     def start(self) -> None:
+        self.launch()
+        wait_for_port(f"{LOOPBACK}:{self._ports['sink']}", lambda: _alive(self._child), self.name)
+
+    def launch(self) -> None:
         program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
         if program is None:
             raise TargetError("HAProxy is not installed (Debian: apt-get install haproxy)")
-        self._ports = {"sink": free_port(), "tls": free_port(), "rabbitmq": free_port()}
+        self._ports = {way: free_port() for way in self._ends()}
         folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir=self.around.folder))
         file = folder / "haproxy.cfg"
         file.write_text(self._config())
         self._child = Child([program, "-db", "-q", "-f", file], log=folder / "log", cwd=folder)
-        _wait_for_port(f"{LOOPBACK}:{self._ports['sink']}", lambda: _alive(self._child), self.name)
+
+    def _ends(self) -> dict[Way, str]:
+        around = self.around
+        return {"sink": around.sink, "tls": around.sink, "calm": around.calm, "rabbitmq": around.rabbitmq}
 
     def _config(self) -> str:
         lines = ["global", "  nbthread 1", f"  maxconn {self.around.max_connections}"]
@@ -193,7 +182,7 @@ class HAProxy:
             lines.append(f"  tune.bufsize {self.buffer}")
         lines += ["defaults", "  mode tcp", "  timeout connect 5s"]
         lines += [f"  timeout {side} 1h" for side in ("client", "server")]
-        ends = {"sink": self.around.sink, "tls": self.around.sink, "rabbitmq": self.around.rabbitmq}
+        ends = self._ends()
         for way, port in self._ports.items():
             tls = f" ssl crt {self.around.certificates.both}" if way == "tls" else ""
             lines += [f"listen {way}", f"  bind {LOOPBACK}:{port}{tls}", f"  server one {ends[way]}"]
@@ -250,10 +239,17 @@ class Amqpgate:
         return self._audited
 
     def start(self) -> None:
-        self._ports = {name: free_port() for name in ("sink", "tls", "pooled", "rabbitmq", "admin")}
+        self.launch()
+        assert self._child is not None
+        self._child.wait_until(self._ready, timeout=30, what=shlex.join(self.command))
+        self._check_policy()
+
+    def launch(self) -> None:
+        self._ports = {name: free_port() for name in _LISTENERS}
         folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir=self.around.folder))
         values = {name: str(port) for name, port in self._ports.items()} | {
             "sink_address": self.around.sink,
+            "calm_address": self.around.calm,
             "rabbitmq_address": self.around.rabbitmq,
             "cert": str(self.around.certificates.cert),
             "key": str(self.around.certificates.key),
@@ -267,9 +263,10 @@ class Amqpgate:
         file.write_text(text)
         # Not in `folder`: a relative PYTHONPATH must mean what it meant for the caller.
         command = [*self.command, "run", "--config", str(file)]
-        self._child = Child(command, log=folder / "log", env=self.environment)
-        self._child.wait_until(self._ready, timeout=30, what=shlex.join(self.command))
-        self._check_policy()
+        # As it is installed, with its bytecode beside it.
+        given = os.environ if self.environment is None else self.environment
+        environment = {name: value for name, value in given.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        self._child = Child(command, log=folder / "log", env=environment)
 
     def _get(self, path: str) -> str:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{self._ports['admin']}{path}", timeout=5) as answer:
@@ -324,7 +321,8 @@ def _alive(child: Child | None) -> bool:
     return child is not None and child.running
 
 
-def _wait_for_port(address: str, alive: object, name: str) -> None:
+def wait_for_port(address: str, alive: Callable[[], bool], name: str) -> None:
+    """Until somebody listens there; `TargetError` after ten seconds, or once ``alive`` says no."""
     host, _, port = address.rpartition(":")
     deadline = time.monotonic() + 10
     while True:
@@ -332,6 +330,6 @@ def _wait_for_port(address: str, alive: object, name: str) -> None:
             with socket.create_connection((host, int(port)), timeout=5):
                 return
         except OSError as error:
-            if time.monotonic() > deadline or (callable(alive) and not alive()):
+            if time.monotonic() > deadline or not alive():
                 raise TargetError(f"{name}: does not listen on {address}: {error}") from error
             time.sleep(0.05)

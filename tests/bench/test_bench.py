@@ -17,8 +17,8 @@ from tests.support.ports import free_port
 from .build import Tools, build
 from .cases import BY_NAME, CASES, FULL
 from .figures import Samples, Spread, cpu
-from .measure import Latency, Memory, Sample
 from .report import Report
+from .samples import Latency, Memory, Sample, Storm
 from .tools import Sink, ToolError, load, load_once
 
 HERE = Path(__file__).resolve().parent
@@ -109,6 +109,19 @@ def test_idle_connections_are_held(tools: Tools, sink: Sink) -> None:
         tool.hear()
         assert sink.counts().published == 20
         tool.finish()
+
+
+def test_those_who_stay_stop_when_they_are_told(tools: Tools, sink: Sink) -> None:
+    options = ("--rate", "1000", "--warmup", "0", "--seconds", "60", "--until-line")
+    with load(tools.load, "openloop", _address(sink), *options) as tool:
+        assert tool.hear() == "ready"
+        tool.say("go")
+        while not sink.counts().published:
+            pass
+        tool.say("enough")
+        result = tool.hear_json(timeout=30)
+        tool.finish()
+    assert result["messages"] == sink.counts().published > 0
 
 
 def test_a_peer_that_is_not_there_is_named(tools: Tools) -> None:
@@ -203,6 +216,10 @@ def _waited(p50: float, p99: float) -> Latency:
     return Latency(count=100, p50=p50, p90=p50, p99=p99, p999=p99, max=p99)
 
 
+def _storm(*, one_by_one: int, quiet: float, beside: float) -> Storm:
+    return Storm(one_by_one, _waited(1, quiet), _waited(1, 1), _waited(1, beside), again=3, pss=(1, 2, 3))
+
+
 def test_every_kind_of_mark_is_judged() -> None:
     samples = Samples(
         [
@@ -212,6 +229,10 @@ def test_every_kind_of_mark_is_judged() -> None:
             _sample("pingpong", "haproxy", 0, 1000, latency=_waited(20, 30)),
             _sample("pingpong", "amqpgate", 0, 900, latency=_waited(36, 29)),
             _sample("idle", "amqpgate", 0, 0, memory=Memory({0: 0, 1000: 2 << 20, 5000: 20 << 20}, 0, 0.0)),
+            _sample("churn", "haproxy", 0, 200_000),
+            _sample("churn", "amqpgate", 0, 620_000),
+            _sample("storm", "amqpgate", 0, 1300, storm=_storm(one_by_one=100_000, quiet=40, beside=61)),
+            _sample("start", "amqpgate", 0, 0, seconds=0.6),
             _sample("rabbitmq-e2e", "direct", 0, 0, seconds=1.0),
             _sample("rabbitmq-e2e", "amqpgate", 0, 0, seconds=1.1),
         ]
@@ -223,6 +244,11 @@ def test_every_kind_of_mark_is_judged() -> None:
         ("pingpong", "cpu", "haproxy"): True,
         ("pingpong", "p50", "direct"): False,
         ("pingpong", "p99", "haproxy"): True,
+        ("churn", "cpu", "haproxy"): False,
+        ("churn", "per-core", ""): True,
+        ("storm", "cpu-one-by-one", ""): True,
+        ("storm", "p99-quiet", ""): False,
+        ("start", "seconds", ""): False,
         ("idle", "memory", "1000"): True,
         ("idle", "memory", "5000"): False,
         ("rabbitmq-e2e", "throughput", "direct"): False,
@@ -231,6 +257,8 @@ def test_every_kind_of_mark_is_judged() -> None:
     assert "| publish, 16 B, 2,000 routing keys | CPU ≤ 2 x publish, 16 B |" in text
     assert "**miss by 25%**" in text
     assert "**not measured**" in text
+    assert "| ≥ 1,600 a second of CPU | 1,613 (1,613 to 1,613) | pass, 0.8% to spare |" in text
+    assert "| ≤ 0.5 s | 0.600 s (0.600 s to 0.600 s) | **miss by 20%** |" in text
     assert "A quick run" in text
     assert "- a | b c" in text
 
@@ -253,6 +281,12 @@ def test_the_marks_are_those_that_were_set() -> None:
         "deliver-16-audited": 1.03,
         "pingpong": 1.0,
         "openloop": 1.0,
+        "pingpong-50": 1.0,
+        "churn": 3.0,
+        "churn-tls": 1.5,
+        "churn-tls-resumed": 1.5,
+        "storm": 1.3,
+        "start": 0.5,
         "tls-publish-4k": 1.3,
         "tls-deliver-4k": 1.3,
         "idle": 3.0,

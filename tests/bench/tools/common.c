@@ -307,14 +307,38 @@ void no_delay(int fd) { setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, size
 
 void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
-int connect_to(const char *host, const char *port) {
-    // Resolved once: a tool has one peer.
+// Resolved once: a tool has one peer.
+static struct addrinfo *peer(const char *host, const char *port) {
     static struct addrinfo *to;
     if (!to)
         to = resolve(host, port, AI_NUMERICSERV);
+    return to;
+}
+
+int connect_to(const char *host, const char *port) {
+    struct addrinfo *to = peer(host, port);
     int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, to->ai_addr, to->ai_addrlen))
         die("cannot connect to %s:%s: %s", host, port, strerror(errno));
+    no_delay(fd);
+    return fd;
+}
+
+int connect_begin(const char *host, const char *port, unsigned source) {
+    struct addrinfo *to = peer(host, port);
+    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        die("socket: %s", strerror(errno));
+    if (source && to->ai_family == AF_INET) {
+        struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7F010000u + source)};
+        setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &(int){1}, sizeof(int));
+        if (bind(fd, (struct sockaddr *)&from, sizeof from))
+            die("cannot connect from 127.1.0.%u: %s", source, strerror(errno));
+    }
+    if (connect(fd, to->ai_addr, to->ai_addrlen) && errno != EINPROGRESS) {
+        close(fd);
+        return -1;
+    }
     no_delay(fd);
     return fd;
 }

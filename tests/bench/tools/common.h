@@ -137,6 +137,8 @@ ssize_t walk(struct walker *walker, const uint8_t *buf, size_t len, on_method *m
 
 // TCP, without Nagle's delay.
 int connect_to(const char *host, const char *port);
+// Begins to connect, without waiting, from 127.1.0.`source` where that is not 0. -1 if it is refused at once.
+int connect_begin(const char *host, const char *port, unsigned source);
 int listen_on(const char *host, const char *port);
 void set_nonblocking(int fd);
 void no_delay(int fd);

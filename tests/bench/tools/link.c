@@ -14,6 +14,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 static SSL_CTX *tls_context;
+static SSL_SESSION *tls_session; // that the peer gave last, where it is to be gone on with
 #endif
 
 enum { PATIENCE_MS = 30000 };
@@ -24,6 +25,16 @@ static uint8_t scratch[SCRATCH];
 
 // -- octets ------------------------------------------------------------------------------------------------
 
+#ifdef WITH_TLS
+// TLS 1.3 gives sessions behind the handshake, several of them, and each is good for one connection.
+static int keep_session(SSL *tls, SSL_SESSION *session) {
+    (void)tls;
+    SSL_SESSION_free(tls_session);
+    tls_session = session;
+    return 1;
+}
+#endif
+
 void link_set_up(void) {
     if (!options.tls_ca)
         return;
@@ -32,6 +43,10 @@ void link_set_up(void) {
     if (!tls_context || !SSL_CTX_load_verify_locations(tls_context, options.tls_ca, NULL))
         die("TLS: cannot read %s", options.tls_ca);
     SSL_CTX_set_verify(tls_context, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_session_cache_mode(tls_context, options.resume ? SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL
+                                                               : SSL_SESS_CACHE_OFF);
+    if (options.resume)
+        SSL_CTX_sess_set_new_cb(tls_context, keep_session);
     SSL_CTX_set_mode(tls_context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 #else
     die("this tool was built without TLS");
@@ -59,6 +74,8 @@ static void tls_open(struct conn *conn) {
     SSL_set_fd(tls, conn->fd);
     SSL_set_tlsext_host_name(tls, "localhost");
     SSL_set1_host(tls, "localhost");
+    if (tls_session)
+        SSL_set_session(tls, tls_session);
     int result;
     while ((result = SSL_connect(tls)) != 1)
         if (tls_later(conn, result))
@@ -75,7 +92,7 @@ size_t link_try_send(struct conn *conn, const uint8_t *at, size_t len) {
     }
 #endif
     ssize_t sent = send(conn->fd, at, len, MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN)
+    if (sent < 0 && errno != EAGAIN && !(conn->ended = conn->may_end))
         die("send: %s", strerror(errno));
     return sent < 0 ? 0 : (size_t)sent;
 }
@@ -106,6 +123,8 @@ static size_t try_receive(struct conn *conn, uint8_t *to, size_t room) {
     }
 #endif
     ssize_t got = recv(conn->fd, to, room, 0);
+    if ((got == 0 || (got < 0 && errno != EAGAIN)) && (conn->ended = conn->may_end))
+        return 0;
     if (got == 0)
         die("the peer closed the connection");
     if (got < 0 && errno != EAGAIN)
@@ -122,25 +141,51 @@ bool link_pending(struct conn *conn) {
 #endif
 }
 
+#ifdef WITH_TLS
+static const char *group_of(SSL *tls) {
+#if OPENSSL_VERSION_NUMBER >= 0x30000000L
+    const char *name = SSL_group_to_name(tls, (int)SSL_get_negotiated_group(tls));
+    return name ? name : "";
+#else
+    (void)tls;
+    return "";
+#endif
+}
+#endif
+
 const char *link_tls_name(struct conn *conn) {
     static char name[128] = "";
 #ifdef WITH_TLS
     if (conn->tls)
-        snprintf(name, sizeof name, "%s %s", SSL_get_version(conn->tls), SSL_get_cipher_name(conn->tls));
+        snprintf(name, sizeof name, "%s %s %s", SSL_get_version(conn->tls), SSL_get_cipher_name(conn->tls),
+                 group_of(conn->tls));
 #else
     (void)conn;
 #endif
     return name;
 }
 
+bool link_resumed(struct conn *conn) {
+#ifdef WITH_TLS
+    return conn->tls && SSL_session_reused(conn->tls);
+#else
+    (void)conn;
+    return false;
+#endif
+}
+
 // -- methods -----------------------------------------------------------------------------------------------
 
-static void refused(const uint8_t *at, size_t len) {
+static void refused(struct conn *conn, const uint8_t *at, size_t len) {
     char text[256] = "";
     if (len < 3)
         die("malformed close");
     size_t room = at[2] < len - 3 ? at[2] : len - 3;
     memcpy(text, at + 3, room);
+    if (conn->may_end) {
+        conn->ended = true;
+        return;
+    }
     if (!on_refusal)
         die("closed by the peer: %u %s", get16(at), text);
     on_refusal(get16(at), text);
@@ -162,11 +207,11 @@ static bool on_method_of(void *context, unsigned channel, uint32_t id, const uin
     case BASIC_NACK:
         die("the broker refused a message (basic.nack)");
     case CHANNEL_CLOSE:
-        refused(at, len);
+        refused(conn, at, len);
         break;
     default:
         if (id == connection_close())
-            refused(at, len);
+            refused(conn, at, len);
         break;
     }
     conn->reply = id;
@@ -237,6 +282,14 @@ static struct bytes tune_ok(void) {
     return frame;
 }
 
+static struct bytes channel_open(void) {
+    struct bytes frame = {0};
+    size_t mark = method_begin(&frame, 1, CHANNEL_OPEN);
+    put8(&frame, 0);
+    frame_end(&frame, mark);
+    return frame;
+}
+
 void link_open(struct conn *conn) {
     conn->fd = connect_to(options.host, options.port);
     set_nonblocking(conn->fd);
@@ -250,11 +303,49 @@ void link_open(struct conn *conn) {
     link_call(conn, &frame, CONNECTION_TUNE);
     frame = tune_ok();
     link_call(conn, &frame, CONNECTION_OPEN_OK);
-    frame = (struct bytes){0};
-    size_t mark = method_begin(&frame, 1, CHANNEL_OPEN);
-    put8(&frame, 0);
-    frame_end(&frame, mark);
+    frame = channel_open();
     link_call(conn, &frame, CHANNEL_OPEN_OK);
+}
+
+void link_begin(struct conn *conn, unsigned source) {
+    conn->fd = connect_begin(options.host, options.port, source);
+    conn->may_end = true;
+    conn->ended = conn->fd < 0;
+}
+
+// What is sent here are a few hundred octets on a fresh connection: the kernel takes them.
+static void answer(struct conn *conn, struct bytes frame) {
+    if (link_try_send(conn, frame.at, frame.len) < frame.len)
+        conn->ended = true;
+    free(frame.at);
+}
+
+bool link_advance(struct conn *conn) {
+    if (!conn->greeted) {
+        size_t sent = link_try_send(conn, (const uint8_t *)PROTOCOL_HEADER, 8);
+        conn->greeted = sent == 8;
+        return false;
+    }
+    while (!conn->ended && link_receive(conn)) {
+        uint32_t said = conn->reply;
+        conn->reply = 0;
+        switch (said) {
+        case CONNECTION_START:
+            answer(conn, start_ok());
+            break;
+        case CONNECTION_TUNE:
+            answer(conn, tune_ok());
+            break;
+        case CONNECTION_OPEN_OK:
+            answer(conn, channel_open());
+            break;
+        case CHANNEL_OPEN_OK:
+            // From now on as any other.
+            conn->may_end = conn->ended = false;
+            return true;
+        }
+    }
+    return false;
 }
 
 void link_close(struct conn *conn) {

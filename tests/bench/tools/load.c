@@ -8,8 +8,9 @@
 //   openloop  publish --rate messages per second on each connection, confirmed; latency counts from the
 //             time at which a message was to be sent, so a stall shows in all that it delayed
 //   e2e       publish on one connection, consume on another, at most --window messages under way
-//   idle      hold connections open (see steps.c for its remote control)
-//   churn     connect, log in, open a channel, publish, close, again and again
+//   idle      hold connections open, made one by one or all at once (see steps.c for its remote control)
+//   churn     connect, log in, open a channel, publish, close, again and again; with --tls-ca by a full handshake
+//             each, with --resume too by the session of the one before
 //   denied    try to declare --queue, print the refusal
 //
 // One line of JSON is the result; latencies are in microseconds. With --wait the tool says "ready" when it is
@@ -64,8 +65,8 @@ static double number(const char *text, double least, double most) {
     return value;
 }
 
-enum { HOST, PORT, USER, PASSWORD, VHOST, QUEUE, TLS, V0_8, DECLARE, WAIT, CONNECTIONS, KEYS, WINDOW, SIZE, SECONDS, WARMUP,
-       RATE, MESSAGES };
+enum { HOST, PORT, USER, PASSWORD, VHOST, QUEUE, TLS, RESUME, V0_8, DECLARE, WAIT, UNTIL_LINE, CONNECTIONS, KEYS,
+       WINDOW, SIZE, SECONDS, WARMUP, RATE, MESSAGES };
 
 static const struct option long_options[] = {
     {"host", required_argument, NULL, HOST},
@@ -75,9 +76,11 @@ static const struct option long_options[] = {
     {"vhost", required_argument, NULL, VHOST},
     {"queue", required_argument, NULL, QUEUE},
     {"tls-ca", required_argument, NULL, TLS},
+    {"resume", no_argument, NULL, RESUME},
     {"0-8", no_argument, NULL, V0_8},
     {"declare", no_argument, NULL, DECLARE},
     {"wait", no_argument, NULL, WAIT},
+    {"until-line", no_argument, NULL, UNTIL_LINE},
     {"connections", required_argument, NULL, CONNECTIONS},
     {"keys", required_argument, NULL, KEYS},
     {"window", required_argument, NULL, WINDOW},
@@ -98,9 +101,11 @@ static void set(int option, const char *value) {
     case VHOST: options.vhost = value; break;
     case QUEUE: options.queue = value; break;
     case TLS: options.tls_ca = value; break;
+    case RESUME: options.resume = true; break;
     case V0_8: options.v0_8 = true; break;
     case DECLARE: options.declare = true; break;
     case WAIT: options.wait = true; break;
+    case UNTIL_LINE: options.until_line = true; break;
     case CONNECTIONS: options.connections = (unsigned)number(value, 1, 65535); break;
     case KEYS: options.keys = (unsigned)number(value, 1, 99999); break;
     case WINDOW: options.window = (unsigned)number(value, 1, 1e6); break;

@@ -7,9 +7,11 @@
 struct options {
     const char *mode, *host, *port, *user, *password, *vhost, *queue;
     const char *tls_ca; // PEM file; NULL for plain TCP
+    bool resume;        // offer the TLS session that the peer gave last
     bool v0_8;          // speak AMQP 0-8
     bool declare;       // exchange and queue, for a real broker
     bool wait;          // for a line on standard input before the measured phase and after it
+    bool until_line;    // the measured phase ends at a line on standard input, if that comes first
     unsigned connections, keys, window;
     size_t size;
     double seconds, warmup, rate; // rate: messages per second and connection
@@ -34,6 +36,9 @@ struct conn {
     uint64_t *times; // ring of `window`: when those from `settled` to `begun` were sent; 0 once arrived
     uint64_t offset; // nanoseconds from the phase's start to the first message (open loop)
     bool fenced;
+    bool greeted;        // the protocol header is out (link_advance)
+    bool may_end, ended; // its end is no reason to die, but is marked
+    unsigned tries;      // to open it (storm)
 };
 
 // -- link.c: connecting, and what is asked and answered -------------------------------------------------------
@@ -41,6 +46,10 @@ struct conn {
 void link_set_up(void); // before all else
 // TCP, TLS, handshake, channel 1. Blocking; dies with the peer's own words if it refuses.
 void link_open(struct conn *conn);
+// The same without waiting, over plain TCP: begin, then advance whenever something can be read or, until the
+// protocol header is out, written. True once channel 1 is open. The peer's refusal or end is marked in `ended`.
+void link_begin(struct conn *conn, unsigned source); // see connect_begin
+bool link_advance(struct conn *conn);
 // connection.close, close-ok, and the end of the socket.
 void link_close(struct conn *conn);
 // Sends all of it, waiting as long as needed (10 s at most without progress).
@@ -54,7 +63,8 @@ bool link_pending(struct conn *conn);
 // Receives until the answer `id` is there.
 void link_await(struct conn *conn, uint32_t id);
 void link_call(struct conn *conn, struct bytes *frame, uint32_t answer); // send, free, await
-const char *link_tls_name(struct conn *conn); // "TLSv1.3 TLS_AES_256_GCM_SHA384", or ""
+const char *link_tls_name(struct conn *conn); // "TLSv1.3 TLS_AES_256_GCM_SHA384 x25519", or ""
+bool link_resumed(struct conn *conn);         // whether a TLS session was gone on with
 
 // Synchronous methods on channel 1.
 void ask_confirms(struct conn *conn);
@@ -79,9 +89,17 @@ void histogram_print(void);
 
 void phases_run(void);
 
+// -- storm.c -------------------------------------------------------------------------------------------------
+
+// Opens `count` connections at once, those that are refused or cut once more, until all are open: how often one had
+// to try again. The histogram gets how long each took, with all its tries.
+uint64_t storm_open(struct conn *conns, unsigned count);
+
 // -- steps.c: modes that do one thing after the other ------------------------------------------------------------
 
 void steps_idle(void);
+// Reads what came (heartbeats) to those that are open, and says that they live: when it is time.
+void keep_alive(struct conn *conns, unsigned count);
 void steps_churn(void);
 void steps_denied(void);
 

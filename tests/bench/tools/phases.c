@@ -21,6 +21,7 @@ static struct conn *conns;
 static unsigned count; // connections
 static struct chunk chunk;
 static bool stopping;
+static char input; // stands for standard input in epoll
 static uint64_t start, scheduled, interval; // open loop: messages sent in time, nanoseconds between two of a connection
 
 static void watch(struct conn *conn, uint32_t events) {
@@ -239,6 +240,13 @@ static void phase(double seconds, uint64_t messages) {
             last = now;
         for (int i = 0; i < ready; i++) {
             struct conn *conn = events[i].data.ptr;
+            if ((void *)conn == &input) {
+                char line[64];
+                next_line(line, sizeof line);
+                epoll_ctl(epoll, EPOLL_CTL_DEL, 0, NULL);
+                until = now;
+                continue;
+            }
             if (events[i].events & ~(uint32_t)EPOLLOUT)
                 receive(conn);
             if (events[i].events & EPOLLOUT)
@@ -294,6 +302,8 @@ void phases_run(void) {
     open_all();
     phase(options.warmup, 0);
     say_ready();
+    if (options.until_line)
+        epoll_ctl(epoll, EPOLL_CTL_ADD, 0, &(struct epoll_event){.events = EPOLLIN, .data.ptr = &input});
     uint64_t cpu = own_cpu_ns();
     phase(options.seconds, options.messages);
     double seconds = (double)(now_ns() - start) / 1e9;

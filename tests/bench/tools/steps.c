@@ -9,9 +9,14 @@
 
 static void publish_one(struct conn *conn, const struct chunk *one) { link_send(conn, one->bytes.at, one->stride); }
 
-// Reads what came (heartbeats), and says that we live.
-static void keep_alive(struct conn *conns, unsigned count) {
+void keep_alive(struct conn *conns, unsigned count) {
+    static uint64_t last;
+    if (now_ns() < last + HEARTBEAT_EVERY * 1000000000ull)
+        return;
+    last = now_ns();
     for (unsigned i = 0; i < count; i++) {
+        if (conns[i].fd <= 0 || conns[i].may_end)
+            continue;
         while (link_receive(&conns[i]))
             continue;
         link_send(&conns[i], HEARTBEAT_FRAME, 8);
@@ -20,7 +25,9 @@ static void keep_alive(struct conn *conns, unsigned count) {
 
 // Connections with one open channel each. Standard input says what to do with them, line by line:
 //   open N     open more, until there are N
+//   storm N    the same, all at once
 //   publish    one message on each, which has arrived when this is answered
+//   close      close them
 //   (end)      close them
 void steps_idle(void) {
     struct chunk one = make_chunk(BASIC_PUBLISH, 1, options.size, 1);
@@ -30,16 +37,27 @@ void steps_idle(void) {
     say_ready();
     for (;;) {
         struct pollfd input = {.fd = 0, .events = POLLIN};
-        if (poll(&input, 1, HEARTBEAT_EVERY * 1000) == 0) {
+        if (poll(&input, 1, 1000) == 0) {
             keep_alive(conns, count);
             continue;
         }
         if (!next_line(line, sizeof line))
             break;
-        uint64_t begin = now_ns();
+        uint64_t begin = now_ns(), again = 0;
+        histogram_reset();
         if (!strncmp(line, "open ", 5)) {
-            for (unsigned wanted = (unsigned)atoi(line + 5); count < wanted && count < options.connections;)
+            for (unsigned wanted = (unsigned)atoi(line + 5); count < wanted && count < options.connections;) {
                 link_open(&conns[count++]);
+                keep_alive(conns, count);
+            }
+        } else if (!strncmp(line, "storm ", 6)) {
+            unsigned wanted = (unsigned)atoi(line + 6);
+            wanted = wanted < options.connections ? wanted : options.connections;
+            again = storm_open(conns + count, wanted - count);
+            count = wanted;
+        } else if (!strcmp(line, "close")) {
+            while (count)
+                link_close(&conns[--count]);
         } else if (!strcmp(line, "publish")) {
             for (unsigned i = 0; i < count; i++) {
                 publish_one(&conns[i], &one);
@@ -49,8 +67,10 @@ void steps_idle(void) {
         } else {
             die("what is '%s'?", line);
         }
-        printf("{\"mode\": \"idle\", \"connections\": %u, \"seconds\": %.6f}\n", count,
-               (double)(now_ns() - begin) / 1e9);
+        printf("{\"mode\": \"idle\", \"connections\": %u, \"seconds\": %.6f, \"again\": %llu, \"latency\": ", count,
+               (double)(now_ns() - begin) / 1e9, (unsigned long long)again);
+        histogram_print();
+        printf("}\n");
         fflush(stdout);
     }
     for (unsigned i = 0; i < count; i++)
@@ -60,11 +80,13 @@ void steps_idle(void) {
 // Connect, log in, open a channel, publish one message, close; one after the other. Latency is of the whole.
 void steps_churn(void) {
     struct chunk one = make_chunk(BASIC_PUBLISH, 1, options.size, 1);
-    uint64_t done = 0, start = 0, cpu = 0;
+    uint64_t done = 0, start = 0, cpu = 0, resumed = 0;
+    const char *tls = "";
     for (int measured = 0; measured < 2; measured++) {
         if (measured)
             say_ready();
         histogram_reset();
+        resumed = 0;
         cpu = own_cpu_ns();
         start = now_ns();
         uint64_t until = start + (uint64_t)((measured ? options.seconds : options.warmup) * 1e9), now = start;
@@ -74,13 +96,17 @@ void steps_churn(void) {
             uint64_t begin = now;
             link_open(&conn);
             publish_one(&conn, &one);
+            resumed += link_resumed(&conn);
+            tls = link_tls_name(&conn);
             link_close(&conn);
             now = now_ns();
             histogram_add(now - begin);
         }
     }
-    printf("{\"mode\": \"churn\", \"messages\": %llu, \"seconds\": %.6f, \"cpu_ns\": %llu, \"latency\": ",
-           (unsigned long long)done, (double)(now_ns() - start) / 1e9, (unsigned long long)(own_cpu_ns() - cpu));
+    printf("{\"mode\": \"churn\", \"messages\": %llu, \"seconds\": %.6f, \"cpu_ns\": %llu, \"tls\": \"%s\", "
+           "\"resumed\": %llu, \"latency\": ",
+           (unsigned long long)done, (double)(now_ns() - start) / 1e9, (unsigned long long)(own_cpu_ns() - cpu), tls,
+           (unsigned long long)resumed);
     histogram_print();
     printf("}\n");
     fflush(stdout);

@@ -2,12 +2,16 @@
 
 A listener's certificate is replaced without a restart: each new connection uses the files as they
 are, and a broken replacement keeps the old ones and is reported.
+
+Clients may go on with a TLS session that they had with a listener (RFC 8446, section 2.2). The keys of
+its tickets are the context's, so it ends with the files that it was begun under, and with the process.
 """
 
 from __future__ import annotations
 
 import logging
 import ssl
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,6 +128,9 @@ def _server_context(tls: ListenerTls) -> ssl.SSLContext:
 def _context_with(tls: ListenerTls, cert: Path, key: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[tls.min_version]
+    # OpenSSL gives two, for browsers, which open several connections at once. Each costs 33 us, a 14th of the
+    # handshake (spec/decisions/0042-tls-sessions-and-the-kernel.md).
+    context.num_tickets = 1
     context.load_cert_chain(cert, key)
     if tls.client_ca is not None:
         context.load_verify_locations(tls.client_ca)
@@ -161,10 +168,16 @@ _KINDS = {"DNS": "DNS", "URI": "URI", "email": "email", "IP Address": "IP"}
 
 
 def identity(sock: ssl.SSLSocket) -> TlsIdentity | None:
-    """The client's verified certificate; None where it showed none."""
+    """The client's verified certificate; None where it showed none.
+
+    Raises ``ssl.SSLCertVerificationError`` where it has expired since the session was begun that the client
+    goes on with: OpenSSL verifies it in full handshakes alone, and gives a new ticket for each old one.
+    """
     certificate = sock.getpeercert()
     if not certificate:
         return None
+    if sock.session_reused and ssl.cert_time_to_seconds(str(certificate["notAfter"])) < time.time():
+        raise ssl.SSLCertVerificationError("the certificate of a resumed session has expired")
     relatives = [[(str(pair[0]), str(pair[1])) for pair in relative] for relative in certificate["subject"]]
     names = [value for relative in relatives for key, value in relative if key == "commonName"]
     others = [(str(pair[0]), str(pair[1])) for pair in certificate.get("subjectAltName", ())]
