@@ -40,12 +40,18 @@ from amqpgate.bridge.v0_10.steps import Answer, Call, Steps, Wait
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.bridge.v0_10.transactions import Transactions
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.v0_10.events import CommandsCompleted, IncomingBody, IncomingCommand, IncomingHeader
+from amqpgate.protocol.v0_10.events import (
+    CommandsCompleted,
+    IncomingBody,
+    IncomingCommand,
+    IncomingHeader,
+    IncomingMessage,
+)
 from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
-from amqpgate.wire.v0_10.codec import encode_struct32
+from amqpgate.wire.v0_10.codec import decode_header, encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command, Struct
 
@@ -134,6 +140,27 @@ class ClientSession:
             self._add(self._incoming, event.chunk)
             if event.is_last:
                 self._enqueue()
+
+    def transferred(self, message: IncomingMessage) -> None:
+        """A transfer of the client's, all of it."""
+        if (
+            self._running is None
+            and not self._queue
+            and not self._in_transaction
+            and self._publisher.publish_at_once(message)
+        ):
+            return
+        incoming = self._incoming = Incoming(message.command_id, message.command)
+        try:
+            incoming.structs = decode_header(message.header)
+        except ProtocolViolation as violation:
+            if self._session is not None:
+                self._session.fail(violation, message.command_id)
+            self.drop()
+            return
+        if message.body:
+            self._add(incoming, message.body)
+        self._enqueue()
 
     def ended(self) -> None:
         """The client's side is detached. What it asked before is still done."""
@@ -306,6 +333,10 @@ class ClientSession:
     def hear(self, use: ChannelUse, told: FromBroker) -> None:
         """Something on one of the session's channels."""
         channel = self._channels[use]
+        if isinstance(told.method, amqp.BasicAck) and channel.is_open:
+            self._publisher.confirmed(told.method)
+            self._pump()
+            return
         method = channel.receive(told.method)
         running = self._running
         match method:

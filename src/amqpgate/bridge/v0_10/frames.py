@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Final
+from struct import Struct
+from typing import Final, NamedTuple
 
 from attrs import define, field, frozen
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import (
     FRAME_BODY,
+    FRAME_END,
+    FRAME_HEAD,
     FRAME_HEADER,
     FRAME_HEARTBEAT,
     FRAME_METHOD,
@@ -29,12 +32,15 @@ from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, enc
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
+_END: Final = bytes((FRAME_END,))
+_SIZE: Final = Struct(">Q")
+#: Where a content header has the size of the body (AMQP 0-9-1, section 4.2.6.1).
+_SIZE_AT: Final = 4
 #: Bytes of a body that is copied once more, so that its message is one piece.
 _MOST_COPIED: Final = 4096
 
 
-@frozen
-class FromBroker:
+class FromBroker(NamedTuple):
     """A method on a channel, with the message that belongs to it if it carries one."""
 
     channel: int
@@ -149,6 +155,31 @@ class CanonicalWriter:
             self._frames.append(first)
             self._frames.extend(body_frames(channel, body, self.frame_max))
 
+    def form(self, channel: int, method: bytes, header: bytes, body: bytes) -> bool:
+        """A message whose payloads are known, but for the size of the body in the header's. False, and nothing
+        is written, if one of them does not fit into a frame."""
+        if max(len(method), len(header)) + FRAME_OVERHEAD > self.frame_max:
+            return False
+        size = len(body)
+        parts = [
+            FRAME_HEAD.pack(FRAME_METHOD, channel, len(method)),
+            method,
+            _END,
+            FRAME_HEAD.pack(FRAME_HEADER, channel, len(header)),
+            header[:_SIZE_AT],
+            _SIZE.pack(size),
+            header[_SIZE_AT + 8 :],
+            _END,
+        ]
+        if size <= self.frame_max - FRAME_OVERHEAD:
+            if size:
+                parts += (FRAME_HEAD.pack(FRAME_BODY, channel, size), body, _END)
+            self._frames.append(b"".join(parts))
+        else:
+            self._frames.append(b"".join(parts))
+            self._frames.extend(body_frames(channel, body, self.frame_max))
+        return True
+
     def beat(self) -> None:
         """A heartbeat."""
         self._frames.append(HEARTBEAT)
@@ -156,6 +187,8 @@ class CanonicalWriter:
     def take(self, limit: int) -> bytes:
         """The next ``limit`` bytes at most."""
         taken: list[bytes] = []
+        if len(self._frames) == 1 and not self._at and len(self._frames[0]) <= limit:
+            return self._frames.popleft()
         while self._frames and limit:
             first = self._frames[0]
             piece = first[self._at : self._at + limit]

@@ -47,6 +47,11 @@ class NoLocal:
         """It is there no more. What was published before may be elsewhere, so the mark stays."""
         self._queues.pop(queue, None)
 
+    @property
+    def is_marking(self) -> bool:
+        """Whether what is published gets the mark."""
+        return self._is_used
+
     def marked(self, properties: amqp.BasicProperties) -> amqp.BasicProperties:
         """Of a message that is published: with the mark, once that is of use."""
         if not self._is_used:

@@ -235,6 +235,14 @@ class AttachedSession:
             self.finish(command_id)
         return IncomingCommand(self.channel, command_id, command, sync, has_content)
 
+    def receive_message(self, *, sync: bool) -> int | None:
+        """A transfer, with all of its content: its id. None, and nothing has changed, where `receive_command`
+        has to say what is done with it."""
+        if not self._is_heard or not self.receiver.is_in_step:
+            return None
+        command_id = self._current = self.receiver.take(sync=sync)
+        return command_id
+
     def receive_content(self, event: HeaderIn | BodyIn) -> IncomingHeader | IncomingBody | None:
         """A header or a piece of a body; None if its command was dropped."""
         command_id = self._current
