@@ -53,8 +53,8 @@ class OpenState(Enum):
     CLOSING = "closing"
 
 
-#: Gets what the broker says on a channel, with the channel's use.
-Hear: TypeAlias = Callable[[ChannelUse, FromBroker], None]
+#: Gets what the broker says on a channel.
+Hear: TypeAlias = "Callable[[BridgedChannel, FromBroker], None]"
 
 
 class ChannelHolders:

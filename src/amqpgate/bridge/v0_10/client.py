@@ -251,7 +251,7 @@ class ClientTranslator:
     def _hear_channel(self, told: FromBroker) -> None:
         channel = self._link.numbers.at(told.channel)
         if channel is not None:
-            channel.hear(channel.use, told)
+            channel.hear(channel, told)
 
     def _hear_connection(self, method: Method) -> None:
         connection = self._connection

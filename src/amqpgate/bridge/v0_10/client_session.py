@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
+from typing import Final
 
 from attrs import define
 
@@ -54,6 +55,9 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import decode_header, encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command, Struct
+
+
+_OPEN: Final = OpenState.OPEN
 
 
 @define(eq=False)
@@ -330,10 +334,10 @@ class ClientSession:
 
     # What the broker says.
 
-    def hear(self, use: ChannelUse, told: FromBroker) -> None:
+    def hear(self, channel: BridgedChannel, told: FromBroker) -> None:
         """Something on one of the session's channels."""
-        channel = self._channels[use]
-        if isinstance(told.method, amqp.BasicAck) and channel.is_open:
+        use = channel.use
+        if isinstance(told.method, amqp.BasicAck) and channel.state is _OPEN:
             self._publisher.confirmed(told.method)
             self._pump()
             return

@@ -24,7 +24,6 @@ from amqpgate.protocol.frames import (
     FRAME_MIN_SIZE,
     FRAME_OVERHEAD,
     HEARTBEAT,
-    FrameDecoder,
     body_frames,
     encode_frame,
 )
@@ -67,21 +66,22 @@ class _Content:
 class CanonicalReader:
     """Whole frames of the gateway's, to methods and messages."""
 
-    __slots__ = ("_decoder", "_open")
+    __slots__ = ("_open",)
 
     def __init__(self) -> None:
-        # Frames come whole from one who has judged them.
-        self._decoder = FrameDecoder(0)
         self._open: dict[int, _Content] = {}
 
     def feed(self, frames: bytes) -> Iterator[FromBroker | Beat]:
-        """All that is whole in ``frames`` and what came before them."""
-        self._decoder.feed(frames)
-        while (frame := self._decoder.next()) is not None:
-            if frame.type == FRAME_HEARTBEAT:
+        """All that is whole with these: frames come whole from one who has judged them."""
+        pos, end = 0, len(frames)
+        while pos < end:
+            kind, channel, size = FRAME_HEAD.unpack_from(frames, pos)
+            start = pos + FRAME_HEAD.size
+            pos += size + FRAME_OVERHEAD
+            if kind == FRAME_HEARTBEAT:
                 yield Beat()
                 continue
-            told = self._take(frame.type, frame.channel, frame.payload)
+            told = self._take(kind, channel, frames[start : start + size])
             if told is not None:
                 yield told
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import define, frozen
 
-from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
+from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse, OpenState
 from amqpgate.bridge.v0_10.forms import PublishForms
 from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.properties import to_canonical
@@ -29,9 +29,11 @@ from amqpgate.wire.v0_10.codec import encode_header
 from amqpgate.wire.v0_10.sequences import ids_of, serial_add, sets_of
 from amqpgate.wire.v0_10.structs import Command, Struct, Unknown
 
+_OPEN: Final = OpenState.OPEN
 #: Transfers that are not confirmed; the next ones wait.
 MOST_UNCONFIRMED: Final = 65_536
 
+_EXPLICIT: Final = int(AcceptMode.EXPLICIT)
 #: Ranges of ids in one message.accept: it fits into the smallest frame that a client may ask for.
 _MOST_ACCEPTED: Final = 500
 #: Bytes that a waiting command counts for, and each byte of it that was decoded: a map of nothing but short
@@ -88,7 +90,7 @@ class Incoming:
     def is_explicit(self) -> bool:
         """Whether the sender is told that it is accepted, or not."""
         assert isinstance(self.command, amqp10.MessageTransfer)
-        return self.command.accept_mode == AcceptMode.EXPLICIT
+        return self.command.accept_mode == _EXPLICIT
 
 
 #: Reply codes of a message that is returned though nobody refuses it: no queue, or no consumer, takes it.
@@ -275,7 +277,7 @@ class Publisher:
         to be taken apart first (`publish`)."""
         link, command, body = self._link, message.command, message.body
         if (
-            not self._pub.is_open
+            self._pub.state is not _OPEN
             or len(self._unconfirmed) >= MOST_UNCONFIRMED
             or self._stopped
             or link.options.reject_unroutable
@@ -337,10 +339,14 @@ class Publisher:
         if self._session is None:
             return
         accepted = [one.command_id for one in transfers if one.is_explicit and not one.is_rejected]
-        for ids in sets_of(accepted, _MOST_ACCEPTED):
-            self._session.send(amqp10.MessageAccept(transfers=ids))
-        for first, last in _runs(transfers):
-            self._session.finish(first, last)
+        if accepted:
+            for ids in sets_of(accepted, _MOST_ACCEPTED):
+                self._session.send(amqp10.MessageAccept(transfers=ids))
+        if len(transfers) == 1:
+            self._session.finish(transfers[0].command_id)
+        else:
+            for first, last in _runs(transfers):
+                self._session.finish(first, last)
 
     def _reject(self, transfer: Incoming) -> None:
         """The broker has returned it; its confirm follows."""

@@ -133,7 +133,7 @@ class SessionConnection:
         The bytes are kept at once; frames are looked at while the result is iterated, so that each event can
         be answered before the next frame is judged. What is left over comes with the next call.
         """
-        if not self.is_over:
+        if self.state is _OPEN or not self.is_over:
             self._decoder.feed(data)
         return iter(self.next_event, None)
 

@@ -144,8 +144,11 @@ class CommandReceiver:
         :class:`ValueError` for ids that have not come. Violation 506 if more than `MOST_RANGES` ranges of ids
         are finished apart from each other.
         """
-        last = first if last is None else last
-        if serial_less(last, first) or not serial_less(last, self._highest):
+        if last is None:
+            last = first
+        elif serial_less(last, first):
+            raise ValueError(f"commands {first} to {last} have not come")
+        if not serial_less(last, self._highest):
             raise ValueError(f"commands {first} to {last} have not come")
         if first != self._lowest and serial_less(first, self._lowest):
             first = self._lowest
