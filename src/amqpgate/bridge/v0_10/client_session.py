@@ -358,7 +358,7 @@ class ClientSession:
                 if refused is not None:
                     self._fail(self._publisher.take_refusal(), refused)
             case _ if running is not None and running.asks_on(use) and _answers(running.call, method):
-                answer = Answer(method, told.properties, told.body)
+                answer = Answer(method, told.header, told.body)
                 self._step(running.incoming, running.steps, answer)
             case _ if use is ChannelUse.MAIN:
                 self._hear_delivery(told)

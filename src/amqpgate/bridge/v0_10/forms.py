@@ -1,17 +1,23 @@
-"""What a client's transfers are in 0-9-1, but for their bodies: basic.publish and a content header, as bytes.
+"""What messages are on the other side, but for their bodies, as bytes: for whom nearly the same comes again.
 
-A client says nearly the same of one message after the other. So what was made of a destination and a header
-is kept, for the `MOST_FORMS` that came last; and what is new is made the quick way (`quick_header`). What that
-does not see to, or what cannot be said in 0-9-1, is nobody's here: `publishing` takes it apart, and refuses it
-where it has to.
+Of one message after the other, peers say nearly the same. So what was made of a header is kept, for the
+`MOST_FORMS` that came last.
+
+To 0-9-1 what is new is made the quick way (`quick_header`). What that does not see to, or what cannot be said
+in 0-9-1, is nobody's here: who asked takes it apart, and refuses it where it has to.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from struct import Struct
+from typing import Final, NamedTuple, TypeVar
 
+from amqpgate.bridge.v0_10.properties import from_canonical
 from amqpgate.bridge.v0_10.quick_header import quick_header
-from amqpgate.wire.generated.v0_9_1 import BasicPublish
+from amqpgate.wire.codec import decode_header
+from amqpgate.wire.generated.v0_9_1 import BasicProperties, BasicPublish
+from amqpgate.wire.generated.v0_10 import MessageProperties
+from amqpgate.wire.v0_10.codec import encode_header
 
 #: Forms that are kept, each of some hundred bytes mostly.
 MOST_FORMS: Final = 32
@@ -22,6 +28,15 @@ _LARGEST: Final = 512
 _PUBLISH: Final = BasicPublish.INDEX.to_bytes(4, "big") + b"\0\0"
 #: Neither mandatory nor immediate.
 _NO_FLAGS: Final = b"\0"
+#: Where the properties of a content header begin (AMQP 0-9-1, section 4.2.6.1).
+_PROPERTIES_AT: Final = 12
+_SIZE: Final = Struct(">Q")
+#: What is before the size of the body in the header segment, behind its delivery properties: size, class and code of
+#: the message properties, and their flags.
+_HEAD_OF_MESSAGE: Final = 8
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class PublishForm(NamedTuple):
@@ -48,10 +63,94 @@ class PublishForms:
         if form is None:
             form = _made(exchange, header, login)
             if form is not None and len(header) <= _LARGEST:
-                if len(self._known) >= MOST_FORMS:
-                    del self._known[next(iter(self._known))]
-                self._known[key] = form
+                _keep(self._known, key, form)
         return form
+
+
+class TransferForm(NamedTuple):
+    """The header segment of a transfer: what is before the size of the body, and behind it; None: there is no
+    size in it."""
+
+    before: bytes
+    behind: bytes | None
+
+    def header(self, size: int) -> bytes:
+        """The segment, for a body of so many bytes."""
+        return self.before if self.behind is None else b"".join((self.before, _SIZE.pack(size), self.behind))
+
+
+class TransferForms:
+    """Header segments of transfers that messages of 0-9-1 become, in one direction of one session."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, str, str | None, bool, bool, bool, bool, bool], TransferForm] = {}
+
+    def form(
+        self,
+        header: bytes,
+        routing_key: str,
+        *,
+        exchange: str | None = None,
+        redelivered: bool = False,
+        discard_unroutable: bool = False,
+        immediate: bool = False,
+        milliseconds: bool = False,
+        is_brief: bool = False,
+    ) -> TransferForm:
+        """That of a message with this content header; the rest is as in ``properties.from_canonical``.
+        ``is_brief``: message properties that say nothing are left out.
+
+        Violations as decoding the header has them.
+        """
+        # Before its properties is the size of the body.
+        key = (
+            header[_PROPERTIES_AT:],
+            routing_key,
+            exchange,
+            redelivered,
+            discard_unroutable,
+            immediate,
+            milliseconds,
+            is_brief,
+        )
+        form = self._known.get(key)
+        if form is None:
+            properties = decode_header(header).properties
+            assert isinstance(properties, BasicProperties)
+            delivery, message = from_canonical(
+                properties,
+                routing_key=routing_key,
+                exchange=exchange,
+                redelivered=redelivered,
+                discard_unroutable=discard_unroutable,
+                immediate=immediate,
+                body_size=0,
+                milliseconds=milliseconds,
+            )
+            before = encode_header((delivery,))
+            if is_brief and _says_nothing(message):
+                form = TransferForm(before, None)
+            else:
+                behind = encode_header((message,))
+                at = _HEAD_OF_MESSAGE
+                form = TransferForm(before + behind[:at], behind[at + _SIZE.size :])
+            if len(header) <= _LARGEST:
+                _keep(self._known, key, form)
+        return form
+
+
+def _says_nothing(message: MessageProperties) -> bool:
+    """Whether there is nothing in them but the size of the body, which everybody sees."""
+    return message == MessageProperties(message.content_length)
+
+
+def _keep(known: dict[K, V], key: K, value: V) -> None:
+    """Keep it, in the place of the oldest if there are too many."""
+    if len(known) >= MOST_FORMS:
+        del known[next(iter(known))]
+    known[key] = value
 
 
 def _made(exchange: bytes, header: bytes, login: str) -> PublishForm | None:

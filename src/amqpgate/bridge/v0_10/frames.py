@@ -27,7 +27,7 @@ from amqpgate.protocol.frames import (
     body_frames,
     encode_frame,
 )
-from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
+from amqpgate.wire.codec import ContentHeader, decode_method, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -44,7 +44,8 @@ class FromBroker(NamedTuple):
 
     channel: int
     method: Method
-    properties: amqp.BasicProperties | None = None
+    #: Payload of the header frame.
+    header: bytes = b""
     body: bytes = b""
 
 
@@ -58,7 +59,7 @@ class _Content:
     """A message that is not whole yet."""
 
     method: Method
-    properties: amqp.BasicProperties | None = None
+    header: bytes = b""
     missing: int = 0
     chunks: list[bytes] = field(factory=list)
 
@@ -101,16 +102,14 @@ class CanonicalReader:
         if content is None:
             return None
         if kind == FRAME_HEADER:
-            header = decode_header(payload)
-            assert isinstance(header.properties, amqp.BasicProperties)
-            content.properties, content.missing = header.properties, header.body_size
+            content.header, content.missing = payload, _SIZE.unpack_from(payload, _SIZE_AT)[0]
         elif kind == FRAME_BODY:
             content.chunks.append(payload)
             content.missing -= len(payload)
         if content.missing > 0:
             return None
         del self._open[channel]
-        return FromBroker(channel, content.method, content.properties, b"".join(content.chunks))
+        return FromBroker(channel, content.method, content.header, b"".join(content.chunks))
 
 
 class CanonicalWriter:

@@ -280,6 +280,20 @@ class AttachedSession:
             self._writer.command(self.channel, command, structs, body, sync=sync)
         return self.sender.take()
 
+    def send_message(self, command: bytes, header: bytes, body: bytes = b"", *, goes_on: bool = False) -> int:
+        """Send a command with a header, both of them encoded, and with a body if there is any; its id.
+
+        As `send` else.
+        """
+        if not self.is_attached or self._body is not None:
+            raise ValueError("a message cannot be sent now")
+        if goes_on:
+            self._writer.begin_segments(self.channel, command, header)
+            self._body = True
+        else:
+            self._writer.segments(self.channel, command, header, body)
+        return self.sender.take()
+
     def send_body(self, chunk: bytes | memoryview, *, is_last: bool) -> None:
         """Send a piece of the body of the command that went on. It is dropped if the session is detached.
 
