@@ -56,7 +56,6 @@ from amqpgate.wire.v0_10.codec import decode_header, encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command, Struct
 
-
 _OPEN: Final = OpenState.OPEN
 
 

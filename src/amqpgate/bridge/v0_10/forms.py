@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Final, NamedTuple, TypeVar
 
 from amqpgate.bridge.v0_10.properties import from_canonical
-from amqpgate.bridge.v0_10.quick_header import quick_header
+from amqpgate.bridge.v0_10.quick_header import QuickHeader, quick_header
 from amqpgate.wire.codec import decode_header
 from amqpgate.wire.generated.v0_9_1 import BasicProperties, BasicPublish
 from amqpgate.wire.generated.v0_10 import MessageProperties
@@ -31,8 +31,7 @@ _NO_FLAGS: Final = b"\0"
 #: Where the properties of a content header begin (AMQP 0-9-1, section 4.2.6.1).
 _PROPERTIES_AT: Final = 12
 _SIZE: Final = Struct(">Q")
-#: What is before the size of the body in the header segment, behind its delivery properties: size, class and code of
-#: the message properties, and their flags.
+#: Bytes of message properties before the size of the body: their own size, class and code, flags.
 _HEAD_OF_MESSAGE: Final = 8
 
 K = TypeVar("K")
@@ -65,6 +64,24 @@ class PublishForms:
             if form is not None and len(header) <= _LARGEST:
                 _keep(self._known, key, form)
         return form
+
+
+class QuickHeaders:
+    """Headers of transfers that came last, as `QuickHeader`."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, QuickHeader] = {}
+
+    def of(self, header: bytes) -> QuickHeader | None:
+        """What it says; None: it is to be taken apart."""
+        quick = self._known.get(header)
+        if quick is None:
+            quick = quick_header(header)
+            if quick is not None and len(header) <= _LARGEST:
+                _keep(self._known, header, quick)
+        return quick
 
 
 class TransferForm(NamedTuple):

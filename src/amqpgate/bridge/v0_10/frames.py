@@ -155,8 +155,8 @@ class CanonicalWriter:
             self._frames.extend(body_frames(channel, body, self.frame_max))
 
     def form(self, channel: int, method: bytes, header: bytes, body: bytes) -> bool:
-        """A message whose payloads are known, but for the size of the body in the header's. False, and nothing
-        is written, if one of them does not fit into a frame."""
+        """A message whose payloads are known, but for the size of the body in the header's. False, and
+        nothing is written, if one of them does not fit into a frame."""
         if max(len(method), len(header)) + FRAME_OVERHEAD > self.frame_max:
             return False
         size = len(body)

@@ -273,8 +273,8 @@ class Publisher:
             self._unconfirmed.add(transfer)
 
     def publish_at_once(self, message: IncomingMessage) -> bool:
-        """Publish a transfer outside of a transaction. False, and nothing is done, where it has to wait, or is
-        to be taken apart first (`publish`)."""
+        """Publish a transfer outside of a transaction. False, and nothing is done, where it has to wait, or
+        is to be taken apart first (`publish`)."""
         link, command, body = self._link, message.command, message.body
         if (
             self._pub.state is not _OPEN

@@ -66,7 +66,8 @@ def _nothing() -> None:
 
 class SessionConnection:
     """See the module. ``names`` are shared by all connections to the same broker, for servers; ``wake`` is as
-    in `Attachments`. With ``joins`` a transfer is one event (`IncomingMessage`) where all its frames are there.
+    in `Attachments`. With ``joins`` a transfer is one event (`IncomingMessage`) where all its frames are
+    there.
     """
 
     __slots__ = (

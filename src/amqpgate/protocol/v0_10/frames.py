@@ -150,8 +150,8 @@ class SegmentFrameDecoder:
     def message(self, code: bytes) -> WholeMessage | None:
         """The command that comes next, left where it is (see `skip`).
 
-        None, and `next` has to say what comes: where it does not begin with ``code``, has no header, is not all
-        there, or has a segment of more than one frame.
+        None, and `next` has to say what comes: where it does not begin with ``code``, has no header, is not
+        all there, or has a segment of more than one frame.
         """
         buffer, start = self._buffer, self._position
         end = len(buffer)

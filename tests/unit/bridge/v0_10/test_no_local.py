@@ -7,8 +7,8 @@ import pytest
 from amqpgate.bridge.v0_10 import no_local as rules
 from amqpgate.bridge.v0_10.no_local import PUBLISHER_HEADER, NoLocal
 from amqpgate.errors import ProtocolViolation
-from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.codec import ContentHeader, encode_header
+from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_9_1 import BasicProperties
 from amqpgate.wire.tables import Table
 from amqpgate.wire.v0_10.types import Map, Value

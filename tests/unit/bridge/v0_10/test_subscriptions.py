@@ -12,7 +12,16 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command
 from amqpgate.wire.v0_10.types import Map, Value
-from tests.unit.bridge.v0_10.scripted import Consumer, Stage, byte_credit, ids, messages, mode, plain_header, subscribe
+from tests.unit.bridge.v0_10.scripted import (
+    Consumer,
+    Stage,
+    byte_credit,
+    ids,
+    messages,
+    mode,
+    plain_header,
+    subscribe,
+)
 
 CREDIT, WINDOW = 0, 1
 INFINITE = 0xFFFF_FFFF
