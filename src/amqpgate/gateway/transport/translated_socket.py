@@ -12,7 +12,6 @@ frames are not taken while             any bytes wait for the peer, or the trans
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import select
@@ -160,11 +159,10 @@ class TranslatedSocket(BufferedSocket):
             goes_on = self._feed() and self._clock() < until
         if self._beside is not None:
             self._take_bytes()
-            self._try_to_send()
             # What one peer has said may have to go to the other one at once.
             self._beside._try_to_flush()
-        elif self._out:
-            self._try_to_send()
+        if self._out:
+            self._send()
         return b"".join((*more, frames)) if more else frames
 
     def _feed(self) -> bool:
@@ -189,7 +187,8 @@ class TranslatedSocket(BufferedSocket):
                 self._translator.peer_ended()
         except ProtocolViolation as violation:
             self._is_over, self._why = True, violation
-        self._take_bytes()
+        if self._beside is None:
+            self._take_bytes()
         return goes_on
 
     def _read(self) -> bytes | None:
@@ -219,7 +218,7 @@ class TranslatedSocket(BufferedSocket):
 
     def send(self, frames: Bytes, *, insists: bool = False) -> int:
         """As ``BufferedSocket.send``. Who ``insists`` does not ask whether the translator wants frames."""
-        if self._out or self._broken is not None or self._beside is not None:
+        if self._out or self._broken is not None:
             self.flush()
             if self._out:
                 raise _would_block()
@@ -227,13 +226,15 @@ class TranslatedSocket(BufferedSocket):
         taken = 0
         try:
             with memoryview(frames) as view:
-                while taken < len(view) and (insists or self._translator.wants_frames):
+                size = len(view)
+                while taken < size and (insists or self._translator.wants_frames):
                     stop = _end_of_piece(view, taken)
                     self._translator.from_gateway(bytes(view[taken:stop]))
                     taken = stop
                     self._take_bytes()
-                    self._try_to_send()
-                    if self._out or self._broken is not None or self._clock() >= until:
+                    if self._out:
+                        self._send()
+                    if taken == size or self._out or self._broken is not None or self._clock() >= until:
                         break
         except Exception:
             self._fail()
@@ -255,10 +256,12 @@ class TranslatedSocket(BufferedSocket):
     def flush(self) -> None:
         try:
             self._take_bytes()
+            broken = self._send()
         except Exception:
             self._fail()
             raise
-        self._send()
+        if broken is not None:
+            raise broken.with_traceback(None)
 
     def beat(self) -> None:
         if not self._has_said and not self._out:
@@ -287,33 +290,37 @@ class TranslatedSocket(BufferedSocket):
         if data and self._broken is None:
             self._out += data
 
-    def _send(self) -> None:
-        """Send what was taken, as far as the kernel takes it. Raises ``OSError``."""
+    def _send(self) -> OSError | None:
+        """Send what was taken, as far as the kernel takes it; why nothing can be sent any more."""
         if self._broken is not None:
-            raise self._broken.with_traceback(None)
+            return self._broken
+        # What was not taken for want of room is taken once there is some.
+        is_short = len(self._out) > MOST_UNSENT and self._beside is not None
         while self._out:
             try:
                 with memoryview(self._out) as view:
                     sent = self.inner.send(view[:_RECORD])
             except _WOULD_BLOCK:
-                return
+                break
             except OSError as error:
                 self._broken = error
                 self._out.clear()
-                raise
+                return error
             del self._out[:sent]
             self._has_said = True
-            if not self._out and self._beside is not None:
+            if is_short and not self._out:
                 self._take_bytes()
-
-    def _try_to_send(self) -> None:
-        """The same. What the peer has sent is heard, though nothing can be sent to it any more."""
-        with contextlib.suppress(OSError):
-            self._send()
+        return None
 
     def _try_to_flush(self) -> None:
-        with contextlib.suppress(OSError):
-            self.flush()
+        """As ``flush``. What the peer has sent is heard, though nothing can be sent to it any more."""
+        try:
+            self._take_bytes()
+            if self._out:
+                self._send()
+        except Exception:
+            self._fail()
+            raise
 
     def _fail(self) -> None:
         """What a translator cannot finish, for a fault of its own or want of memory, ends the connection."""
