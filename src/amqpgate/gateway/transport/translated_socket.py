@@ -149,7 +149,7 @@ class TranslatedSocket(BufferedSocket):
                     more.append(frames)
                 frames = translator.frames_for_gateway(room)
                 room -= len(frames)
-                if translator.has_frames or not room:
+                if not room or translator.has_frames:
                     break
             if self._is_over or not goes_on:
                 break
