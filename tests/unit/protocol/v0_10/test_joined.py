@@ -135,3 +135,10 @@ def test_amid_another_assembly_it_is_several() -> None:
     stream = frame(B | b | e, 1, PAYLOAD, channel=1) + SAID["whole"](0)
     kinds = [type(event) for event in connection.receive(stream)]
     assert kinds == [IncomingCommand, IncomingCommand, IncomingHeader, IncomingBody]
+
+
+def test_one_that_comes_again_is_dropped() -> None:
+    stream = SAID["whole"](0) + SAID["again"](0) + SAID["whole"](0) + SAID["sync"](0)
+    several = heard(opened(joins=False), stream, [])
+    assert heard(opened(joins=True), stream, []) == several
+    assert [one.command_id for one in several[0] if isinstance(one, IncomingCommand)] == [0, 1]
