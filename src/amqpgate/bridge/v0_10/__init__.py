@@ -22,7 +22,8 @@ What is where
         ``broker_consuming``   deliveries, acknowledgements; ``broker_consumer``: a subscription
         ``broker_incoming``    whole messages of the broker's
         ``broker_declaring``   queues, exchanges, bindings
-    ``properties``  the header of a transfer and the properties of a message
+    ``properties``  the header of a transfer and the properties of a message; ``quick_header``: of nearly all
+    ``forms``       what messages become, kept by their headers
     ``tables``      maps of 0-10 and field tables; ``reply_to``: the two parts of a reply-to and one text
     ``arguments``   what queues, exchanges, bindings and subscriptions are made with
     ``codes``       an exception and channel.close

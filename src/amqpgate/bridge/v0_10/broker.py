@@ -49,7 +49,7 @@ from amqpgate.bridge.v0_10.broker_login import (
 )
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
 from amqpgate.errors import ProtocolViolation, cut_reply
-from amqpgate.protocol.frames import FRAME_HEARTBEAT, FRAME_METHOD, FrameDecoder
+from amqpgate.protocol.frames import FRAME_HEAD, FRAME_HEARTBEAT, FRAME_METHOD, FRAME_OVERHEAD
 from amqpgate.protocol.handshake import CLOSING_STATES, ConnectionState
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.v0_10.connection import Tuning
@@ -63,6 +63,7 @@ from amqpgate.protocol.v0_10.events import (
     IncomingBody,
     IncomingCommand,
     IncomingHeader,
+    IncomingMessage,
     SessionBegun,
     SessionEnded,
     SessionFailed,
@@ -90,7 +91,6 @@ class BrokerTranslator:
         "_channels",
         "_connection",
         "_due",
-        "_frames",
         "_held",
         "_incoming",
         "_is_leaving",
@@ -103,11 +103,9 @@ class BrokerTranslator:
     def __init__(self, name: str) -> None:
         self._name = name
         self._abilities = Abilities()
-        self._connection = SessionConnection(Role.CLIENT)
+        self._connection = SessionConnection(Role.CLIENT, joins=True)
         self._writer = CanonicalWriter()
         self._writer.allow(FRAME_MAX)
-        # Frames come whole from one who has judged them.
-        self._frames = FrameDecoder(0)
         self._channels: dict[int, AttachedChannel] = {}
         self._incoming = IncomingMessages()
         #: Bytes of frames that wait.
@@ -153,8 +151,11 @@ class BrokerTranslator:
         return self._connection.take_output()
 
     def _hear(self, event: ConnectionEvent) -> None:
-        match event:
+        if isinstance(event, IncomingMessage):
             # Most of what comes.
+            self._hear_message(event)
+            return
+        match event:
             case IncomingCommand() | IncomingHeader() | IncomingBody():
                 channel = self._channels.get(event.channel + 1)
                 if channel is not None:
@@ -190,6 +191,17 @@ class BrokerTranslator:
                 channel.ended()
                 if channel.stage is ChannelStage.OVER:
                     del self._channels[number + 1]
+
+    def _hear_message(self, event: IncomingMessage) -> None:
+        channel = self._channels.get(event.channel + 1)
+        if channel is None:
+            return
+        try:
+            message = self._incoming.whole(event)
+        except ProtocolViolation as violation:
+            channel.fail(violation, event.command_id, amqp10.MessageTransfer)
+        else:
+            channel.transferred(message)
 
     def _hear_command(
         self, channel: AttachedChannel, event: IncomingCommand | IncomingHeader | IncomingBody
@@ -254,15 +266,18 @@ class BrokerTranslator:
 
     def from_gateway(self, frames: bytes) -> None:
         """As in `Translator`."""
-        self._frames.feed(frames)
-        while (frame := self._frames.next()) is not None:
-            if frame.type == FRAME_HEARTBEAT:
+        pos, end = 0, len(frames)
+        while pos < end:
+            kind, number, size = FRAME_HEAD.unpack_from(frames, pos)
+            start = pos + FRAME_HEAD.size
+            pos += size + FRAME_OVERHEAD
+            if kind == FRAME_HEARTBEAT:
                 if self._connection.state in _BEATING:
                     self._connection.send(amqp10.ConnectionHeartbeat())
-            elif frame.channel:
-                self._take(frame.channel, frame.type, frame.payload)
-            elif frame.type == FRAME_METHOD:
-                self._do(decode_method(frame.payload))
+            elif number:
+                self._take(number, kind, frames[start : start + size])
+            elif kind == FRAME_METHOD:
+                self._do(decode_method(frames[start : start + size]))
 
     def gateway_ended(self) -> None:
         """As in `Translator`."""

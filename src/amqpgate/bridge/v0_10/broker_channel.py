@@ -35,7 +35,7 @@ from amqpgate.bridge.v0_10.broker_task import Task
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_BODY, FRAME_HEADER, FRAME_METHOD
 from amqpgate.protocol.v0_10.codes import violation_of_exception
-from amqpgate.wire.codec import decode_header, decode_method
+from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
@@ -147,7 +147,7 @@ class AttachedChannel:
                 method = type(said)
                 self._carry_out(said)
             elif kind == FRAME_HEADER:
-                self._publishing.header(decode_header(payload))
+                self._publishing.header(payload)
             elif kind == FRAME_BODY:
                 self._publishing.body(payload)
         except ProtocolViolation as violation:
@@ -155,6 +155,13 @@ class AttachedChannel:
 
     def _carry_out(self, method: Method) -> None:
         """A method: at once, or as a task."""
+        if isinstance(method, amqp.BasicPublish):
+            # Most of what comes.
+            self._publishing.begin(method)
+            return
+        if isinstance(method, amqp.BasicAck):
+            self._consuming.ack(method)
+            return
         steps = self._declaring.steps(method) or self._steps(method)
         if steps is not None:
             self.flush()
@@ -163,10 +170,6 @@ class AttachedChannel:
             return
         consuming = self._consuming
         match method:
-            case amqp.BasicPublish():
-                self._publishing.begin(method)
-            case amqp.BasicAck():
-                consuming.ack(method)
             case amqp.BasicNack(delivery_tag=tag, multiple=multiple, requeue=requeue):
                 consuming.refuse(tag, multiple=multiple, requeue=requeue)
             case amqp.BasicReject(delivery_tag=tag, requeue=requeue):

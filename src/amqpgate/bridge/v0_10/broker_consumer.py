@@ -7,6 +7,7 @@ from typing import Final
 from attrs import define, field
 
 from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.generated.v0_9_1 import BasicDeliver
 from amqpgate.wire.generated.v0_10 import AcceptMode, AcquireMode, CreditUnit, FlowMode
 from amqpgate.wire.v0_10.structs import Command
 from amqpgate.wire.v0_10.types import Map
@@ -32,6 +33,12 @@ class CreditedConsumer:
     out: int = field(default=0, init=False)
     #: Messages that were settled, and for which no new ones were granted.
     settled: int = field(default=0, init=False)
+    #: How each basic.deliver to it begins, up to the delivery tag.
+    delivers: bytes = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        tag = self.tag.encode("utf-8", "surrogateescape")
+        self.delivers = b"".join((BasicDeliver.INDEX.to_bytes(4, "big"), bytes((len(tag),)), tag))
 
     @property
     def destination(self) -> bytes:

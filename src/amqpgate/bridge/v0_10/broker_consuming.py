@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
+from struct import Struct
 from typing import Final, NamedTuple
 
 from amqpgate.bridge.v0_10.arguments import subscribe_arguments
@@ -37,13 +38,16 @@ from amqpgate.bridge.v0_10.broker_consumer import (
 )
 from amqpgate.bridge.v0_10.broker_link import ChannelLink, Steps, Transferred
 from amqpgate.bridge.v0_10.properties import to_canonical
+from amqpgate.bridge.v0_10.quick_header import QuickHeader
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10 import CreditUnit
+from amqpgate.wire.v0_10.codec import decode_header
 from amqpgate.wire.v0_10.sequences import SequenceSet, ids_of
 from amqpgate.wire.v0_10.structs import Command
 
+_TAG: Final = Struct(">Q?B")
 #: Messages of one channel that wait to be acknowledged.
 MOST_UNSETTLED: Final = 1_048_576
 #: Queues that a channel may get from at a time, each with a subscription.
@@ -214,11 +218,28 @@ class ChannelConsuming:
             if self._got is not None:
                 raise ProtocolViolation(503, "two messages where one was asked for")
             self._got = message
+        elif message.quick is not None:
+            self._deliver(message, message.quick, consumer)
         else:
             delivery, properties = _parts(message)
             tag = self._next_tag(message, consumer)
             deliver = amqp.BasicDeliver(consumer.tag, tag, delivery.redelivered, *_route(delivery))
             self._tell(message, deliver, properties, tag)
+
+    def _deliver(self, message: Transferred, quick: QuickHeader, consumer: CreditedConsumer) -> None:
+        tag = self._next_tag(message, consumer)
+        key, exchange = quick.routing_key, quick.exchange
+        method = b"".join(
+            (
+                consumer.delivers,
+                _TAG.pack(tag, quick.redelivered, len(exchange)),
+                exchange,
+                bytes((len(key),)),
+                key,
+            )
+        )
+        if not self._link.say_form(method, quick.payload, message.body):
+            self._cannot_tell(message, tag)
 
     def _tell(
         self,
@@ -230,12 +251,15 @@ class ChannelConsuming:
         try:
             self._link.say_message(method, properties, message.body)
         except (ProtocolViolation, ValueError):
-            delivery = self._unsettled.pop(tag, None)
-            if delivery is not None:
-                delivery.consumer.settle()
-            self._put_back(amqp10.MessageReject(_one(message), text=b"no frame of AMQP 0-9-1 takes it"))
+            self._cannot_tell(message, tag)
             if isinstance(method, amqp.BasicGetOk):
                 self._link.say(amqp.BasicGetEmpty())
+
+    def _cannot_tell(self, message: Transferred, tag: int) -> None:
+        delivery = self._unsettled.pop(tag, None)
+        if delivery is not None:
+            delivery.consumer.settle()
+        self._put_back(amqp10.MessageReject(_one(message), text=b"no frame of AMQP 0-9-1 takes it"))
 
     def _put_back(self, command: Command) -> None:
         self._refused.append(command)
@@ -348,7 +372,8 @@ def _one(message: Transferred) -> SequenceSet:
 
 def _parts(message: Transferred) -> tuple[amqp10.DeliveryProperties, amqp.BasicProperties]:
     delivery = content = None
-    for struct in message.structs:
+    structs = message.structs if message.quick is None else decode_header(message.header)
+    for struct in structs:
         if isinstance(struct, amqp10.DeliveryProperties):
             delivery = struct
         elif isinstance(struct, amqp10.MessageProperties):

@@ -10,9 +10,16 @@ from typing import Final
 from attrs import define, field
 
 from amqpgate.bridge.v0_10.broker_link import Transferred
+from amqpgate.bridge.v0_10.forms import QuickHeaders
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.v0_10.events import IncomingBody, IncomingCommand, IncomingHeader
+from amqpgate.protocol.v0_10.events import (
+    IncomingBody,
+    IncomingCommand,
+    IncomingHeader,
+    IncomingMessage,
+)
 from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.v0_10.codec import decode_header
 from amqpgate.wire.v0_10.structs import Struct, Unknown
 
 #: Bytes of all messages of a connection that are not whole: one of RabbitMQ's own limit.
@@ -33,10 +40,11 @@ class _Partial:
 class IncomingMessages:
     """Those of one connection, one for each channel; ``most`` bytes in all."""
 
-    __slots__ = ("_most", "_partial", "_size")
+    __slots__ = ("_headers", "_most", "_partial", "_size")
 
     def __init__(self, most: int = MOST_BODIES) -> None:
         self._most = most
+        self._headers = QuickHeaders()
         self._partial: dict[int, _Partial] = {}
         self._size = 0
 
@@ -59,8 +67,22 @@ class IncomingMessages:
         partial.chunks.append(event.chunk)
         if self._size > self._most:
             self.drop(event.channel)
-            raise ProtocolViolation(506, f"messages of more than {self._most} bytes at a time")
+            raise self._too_much()
         return self._whole(event.channel) if event.is_last else None
+
+    def whole(self, event: IncomingMessage) -> Transferred:
+        """A transfer that is whole. Violations as above, and those of a header that is malformed."""
+        self.drop(event.channel)
+        command, body = event.command, event.body
+        assert isinstance(command, amqp10.MessageTransfer)
+        if self._size + len(body) > self._most:
+            raise self._too_much()
+        quick = self._headers.of(event.header)
+        structs = decode_header(event.header) if quick is None else ()
+        return Transferred(event.command_id, command.destination or b"", structs, body, quick, event.header)
+
+    def _too_much(self) -> ProtocolViolation:
+        return ProtocolViolation(506, f"messages of more than {self._most} bytes at a time")
 
     def drop(self, channel: int) -> None:
         """What has come of a message is not kept any more."""

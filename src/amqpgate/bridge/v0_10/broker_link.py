@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from attrs import define, field, frozen
 
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
+from amqpgate.bridge.v0_10.quick_header import QuickHeader
 from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -20,14 +21,16 @@ from amqpgate.wire.v0_10.structs import Command, Struct, Unknown
 Steps: TypeAlias = Generator[Sequence[Command], "list[Struct | Unknown | None]", Method | None]
 
 
-@frozen
-class Transferred:
+class Transferred(NamedTuple):
     """A message that the broker has transferred, whole."""
 
     command_id: int
     destination: bytes
     structs: tuple[Struct | Unknown, ...]
     body: bytes
+    #: In the place of the structs, what its header says, and the segment itself; None: there are structs.
+    quick: QuickHeader | None = None
+    header: bytes = b""
 
 
 @frozen
@@ -81,13 +84,18 @@ class ChannelLink:
         """The same with a message."""
         self.writer.message(self.number, method, properties, body)
 
+    def say_form(self, method: bytes, header: bytes, body: bytes) -> bool:
+        """A message as `CanonicalWriter.form` has it; False if it does not fit."""
+        return self.writer.form(self.number, method, header, body)
+
     def send(self, command: Command, *, sync: bool = False) -> int:
         """A command for the broker; its id."""
         return self.session.send(command, sync=sync)
 
-    def begin(self, command: Command, structs: Sequence[Struct], *, has_body: bool) -> int:
-        """A transfer for the broker; pieces of a body follow. Violation 506 if its header is too large."""
-        command_id = self.session.send(command, structs, goes_on=has_body)
+    def begin(self, command: bytes, header: bytes, *, has_body: bool) -> int:
+        """A transfer for the broker, as segments; pieces of a body follow. Violation 506 if its header is too
+        large."""
+        command_id = self.session.send_message(command, header, goes_on=has_body)
         self.is_mid_body = has_body
         return command_id
 

@@ -13,12 +13,14 @@ Memory
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
+from struct import Struct
 from typing import Final
 
 from amqpgate.bridge.v0_10.broker_link import ChannelLink
 from amqpgate.bridge.v0_10.broker_mandatory import KeptMessage, MandatoryMessages
-from amqpgate.bridge.v0_10.properties import from_canonical
-from amqpgate.wire.codec import ContentHeader
+from amqpgate.bridge.v0_10.forms import TransferForms
+from amqpgate.wire.codec import decode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10 import AcceptMode, AcquireMode
@@ -27,12 +29,17 @@ from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet
 #: Transfers of one channel that are not confirmed yet; qpidd and Broker-J tell at least as often.
 MOST_UNCONFIRMED: Final = 65_536
 
+_SIZE: Final = Struct(">Q")
+#: Where a content header has the size of the body (AMQP 0-9-1, section 4.2.6.1).
+_SIZE_AT: Final = 4
+
 
 class Publishing:
     """See the module."""
 
     __slots__ = (
         "_done",
+        "_forms",
         "_is_asked",
         "_keeping",
         "_link",
@@ -52,6 +59,7 @@ class Publishing:
         #: Whether the broker wants nothing for the moment.
         self.is_stopped = False
         self._method = amqp.BasicPublish()
+        self._forms = TransferForms()
         #: Bytes of the body that are to come.
         self._missing = 0
         #: The tag of the first of ``_unconfirmed``.
@@ -85,25 +93,20 @@ class Publishing:
         """basic.publish: what it says goes into the header of the transfer."""
         self._method = method
 
-    def header(self, header: ContentHeader) -> None:
-        """The message's header. Violation 506 if the broker takes none that large."""
-        method, properties = self._method, header.properties
-        assert isinstance(properties, amqp.BasicProperties)
-        size = header.body_size
-        kept = self._keeping = self._mandatory.ask(method, properties, size)
-        structs = from_canonical(
-            properties,
-            routing_key=method.routing_key,
+    def header(self, header: bytes) -> None:
+        """The payload of the message's header frame. Violation 506 if the broker takes none that large, and
+        those of what is malformed."""
+        method = self._method
+        size: int = _SIZE.unpack_from(header, _SIZE_AT)[0]
+        kept = self._keeping = self._ask(method, header, size) if method.mandatory else None
+        segment = self._forms.form(
+            header,
+            method.routing_key,
             discard_unroutable=kept is None,
             immediate=method.immediate,
-            body_size=size,
-        )
-        transfer = amqp10.MessageTransfer(
-            destination=method.exchange.encode(),
-            accept_mode=AcceptMode.NONE if kept is None else AcceptMode.EXPLICIT,
-            acquire_mode=AcquireMode.PRE_ACQUIRED,
-        )
-        command_id = self._link.begin(transfer, structs, has_body=size > 0)
+        ).header(size)
+        transfer = _transfer(method.exchange, is_explicit=kept is not None)
+        command_id = self._link.begin(transfer, segment, has_body=size > 0)
         self._missing = size
         if kept is not None:
             self._mandatory.keep(command_id, kept)
@@ -112,6 +115,11 @@ class Publishing:
         if kept is not None or self.is_confirming:
             self._is_asked = False
             self._link.is_due()
+
+    def _ask(self, method: amqp.BasicPublish, header: bytes, size: int) -> KeptMessage | None:
+        properties = decode_header(header).properties
+        assert isinstance(properties, amqp.BasicProperties)
+        return self._mandatory.ask(method, properties, size)
 
     def body(self, chunk: bytes) -> None:
         """A piece of the body."""
@@ -160,3 +168,13 @@ class Publishing:
     def rejected(self, reject: amqp10.MessageReject) -> None:
         """message.reject: a message comes back. It is complete a moment later, and confirmed."""
         self._mandatory.rejected(reject)
+
+
+@lru_cache(maxsize=64)
+def _transfer(exchange: str, *, is_explicit: bool) -> bytes:
+    """The command of a transfer to an exchange."""
+    return amqp10.MessageTransfer(
+        destination=exchange.encode(),
+        accept_mode=AcceptMode.EXPLICIT if is_explicit else AcceptMode.NONE,
+        acquire_mode=AcquireMode.PRE_ACQUIRED,
+    ).encode()

@@ -53,8 +53,8 @@ class OpenState(Enum):
     CLOSING = "closing"
 
 
-#: Gets what the broker says on a channel, with the channel's use.
-Hear: TypeAlias = Callable[[ChannelUse, FromBroker], None]
+#: Gets what the broker says on a channel.
+Hear: TypeAlias = "Callable[[BridgedChannel, FromBroker], None]"
 
 
 class ChannelHolders:
@@ -170,6 +170,10 @@ class BridgedChannel:
     def publish(self, method: Method, properties: amqp.BasicProperties, body: bytes) -> None:
         """A method and its message. Violation 506 if the method or the header does not fit into a frame."""
         self._writer.message(self._number, method, properties, body)
+
+    def publish_form(self, method: bytes, header: bytes, body: bytes) -> bool:
+        """A message as `CanonicalWriter.form` has it; False if it does not fit."""
+        return self._writer.form(self._number, method, header, body)
 
     def receive(self, method: Method) -> Method | None:
         """What the broker says; what of it is for others than the channel itself.

@@ -57,6 +57,7 @@ from amqpgate.protocol.v0_10.events import (
     IncomingBody,
     IncomingCommand,
     IncomingHeader,
+    IncomingMessage,
     SessionBegun,
     SessionEnded,
     SessionFailed,
@@ -99,7 +100,7 @@ class ClientTranslator:
         topology: KnownTopology | None = None,
         names: SessionNames | None = None,
     ) -> None:
-        self._connection = SessionConnection(Role.SERVER, names=names)
+        self._connection = SessionConnection(Role.SERVER, names=names, joins=True)
         self._link = BrokerLink(options or ClientOptions(), topology or KnownTopology())
         self._reader = CanonicalReader()
         self._sessions: dict[int, ClientSession] = {}
@@ -141,7 +142,12 @@ class ClientTranslator:
         return b"" if self._is_leaving else self._connection.take_output()
 
     def _hear(self, event: ConnectionEvent) -> None:
-        # Three of them for each message.
+        # One of them for each message, or three.
+        if isinstance(event, IncomingMessage):
+            session = self._sessions.get(event.channel)
+            if session is not None:
+                session.transferred(event)
+            return
         if isinstance(event, _OF_SESSIONS):
             session = self._sessions.get(event.channel)
             if session is not None:
@@ -245,7 +251,7 @@ class ClientTranslator:
     def _hear_channel(self, told: FromBroker) -> None:
         channel = self._link.numbers.at(told.channel)
         if channel is not None:
-            channel.hear(channel.use, told)
+            channel.hear(channel, told)
 
     def _hear_connection(self, method: Method) -> None:
         connection = self._connection

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
+from typing import Final
 
 from attrs import define
 
@@ -40,14 +41,22 @@ from amqpgate.bridge.v0_10.steps import Answer, Call, Steps, Wait
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.bridge.v0_10.transactions import Transactions
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.v0_10.events import CommandsCompleted, IncomingBody, IncomingCommand, IncomingHeader
+from amqpgate.protocol.v0_10.events import (
+    CommandsCompleted,
+    IncomingBody,
+    IncomingCommand,
+    IncomingHeader,
+    IncomingMessage,
+)
 from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
-from amqpgate.wire.v0_10.codec import encode_struct32
+from amqpgate.wire.v0_10.codec import decode_header, encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command, Struct
+
+_OPEN: Final = OpenState.OPEN
 
 
 @define(eq=False)
@@ -134,6 +143,27 @@ class ClientSession:
             self._add(self._incoming, event.chunk)
             if event.is_last:
                 self._enqueue()
+
+    def transferred(self, message: IncomingMessage) -> None:
+        """A transfer of the client's, all of it."""
+        if (
+            self._running is None
+            and not self._queue
+            and not self._in_transaction
+            and self._publisher.publish_at_once(message)
+        ):
+            return
+        incoming = self._incoming = Incoming(message.command_id, message.command)
+        try:
+            incoming.structs = decode_header(message.header)
+        except ProtocolViolation as violation:
+            if self._session is not None:
+                self._session.fail(violation, message.command_id)
+            self.drop()
+            return
+        if message.body:
+            self._add(incoming, message.body)
+        self._enqueue()
 
     def ended(self) -> None:
         """The client's side is detached. What it asked before is still done."""
@@ -303,9 +333,13 @@ class ClientSession:
 
     # What the broker says.
 
-    def hear(self, use: ChannelUse, told: FromBroker) -> None:
+    def hear(self, channel: BridgedChannel, told: FromBroker) -> None:
         """Something on one of the session's channels."""
-        channel = self._channels[use]
+        use = channel.use
+        if isinstance(told.method, amqp.BasicAck) and channel.state is _OPEN:
+            self._publisher.confirmed(told.method)
+            self._pump()
+            return
         method = channel.receive(told.method)
         running = self._running
         match method:
@@ -323,7 +357,7 @@ class ClientSession:
                 if refused is not None:
                     self._fail(self._publisher.take_refusal(), refused)
             case _ if running is not None and running.asks_on(use) and _answers(running.call, method):
-                answer = Answer(method, told.properties, told.body)
+                answer = Answer(method, told.header, told.body)
                 self._step(running.incoming, running.steps, answer)
             case _ if use is ChannelUse.MAIN:
                 self._hear_delivery(told)

@@ -11,16 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from attrs import define, field
+from attrs import define
 
 from amqpgate.bridge.v0_10.channels import BridgedChannel
-from amqpgate.bridge.v0_10.properties import from_canonical
+from amqpgate.bridge.v0_10.forms import TransferForms
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.generated.v0_10 import MessageProperties
-from amqpgate.wire.method import Method, Properties
-from amqpgate.wire.v0_10.codec import encode_header
+from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet, serial_add
-from amqpgate.wire.v0_10.structs import Struct
 
 T = TypeVar("T")
 
@@ -57,60 +54,41 @@ class HeldTransfer:
     tag: int
     queue: str
     consumer: Consumer | None
-    structs: tuple[Struct, ...]
+    #: The header segment of the transfer.
+    header: bytes
     body: bytes
-    _size: int | None = field(default=None, init=False)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the header and the body of the transfer."""
-        if self._size is None:
-            self._size = len(encode_header(self.structs)) + len(self.body)
-        return self._size
+    #: Bytes of both.
+    size: int
 
     def forget_content(self) -> None:
-        """Nothing but its names is needed any more, and its size if somebody has asked for that."""
-        self.structs, self.body = (), b""
+        """Nothing but its names is needed any more, and its size."""
+        self.header = self.body = b""
 
 
 def delivery_of(
     method: Method,
-    properties: Properties | None,
+    header: bytes,
     body: bytes,
     queue: str,
     consumer: Consumer | None,
+    forms: TransferForms,
     *,
     is_for_jms: bool = False,
 ) -> HeldTransfer:
-    """What basic.deliver or basic.get-ok brings. Message properties that say nothing are left out, as qpidd
-    does, but ``is_for_jms``.
+    """What basic.deliver or basic.get-ok brings; ``header`` is the payload of the header frame. Message
+    properties that say nothing are left out, as qpidd does, but ``is_for_jms``.
     """
     assert isinstance(method, amqp.BasicDeliver | amqp.BasicGetOk)
-    assert isinstance(properties, amqp.BasicProperties)
-    delivery, message = from_canonical(
-        properties,
+    size = len(body)
+    segment = forms.form(
+        header,
+        method.routing_key,
         exchange=method.exchange,
-        routing_key=method.routing_key,
         redelivered=method.redelivered,
-        body_size=len(body),
         milliseconds=is_for_jms,
-    )
-    structs = (delivery,) if not is_for_jms and _says_nothing(message) else (delivery, message)
-    return HeldTransfer(method.delivery_tag, queue, consumer, structs, body)
-
-
-def _says_nothing(message: MessageProperties) -> bool:
-    """Whether there is nothing in them but the size of the body, which everybody sees. For each message."""
-    return (
-        message.content_type is None
-        and message.application_headers is None
-        and message.message_id is None
-        and message.correlation_id is None
-        and message.reply_to is None
-        and message.content_encoding is None
-        and message.user_id is None
-        and message.app_id is None
-    )
+        is_brief=not is_for_jms,
+    ).header(size)
+    return HeldTransfer(method.delivery_tag, queue, consumer, segment, body, len(segment) + size)
 
 
 class ById(Generic[T]):

@@ -8,38 +8,44 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Final
+from struct import Struct
+from typing import Final, NamedTuple
 
 from attrs import define, field, frozen
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import (
     FRAME_BODY,
+    FRAME_END,
+    FRAME_HEAD,
     FRAME_HEADER,
     FRAME_HEARTBEAT,
     FRAME_METHOD,
     FRAME_MIN_SIZE,
     FRAME_OVERHEAD,
     HEARTBEAT,
-    FrameDecoder,
     body_frames,
     encode_frame,
 )
-from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
+from amqpgate.wire.codec import ContentHeader, decode_method, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
+_END: Final = bytes((FRAME_END,))
+_SIZE: Final = Struct(">Q")
+#: Where a content header has the size of the body (AMQP 0-9-1, section 4.2.6.1).
+_SIZE_AT: Final = 4
 #: Bytes of a body that is copied once more, so that its message is one piece.
 _MOST_COPIED: Final = 4096
 
 
-@frozen
-class FromBroker:
+class FromBroker(NamedTuple):
     """A method on a channel, with the message that belongs to it if it carries one."""
 
     channel: int
     method: Method
-    properties: amqp.BasicProperties | None = None
+    #: Payload of the header frame.
+    header: bytes = b""
     body: bytes = b""
 
 
@@ -53,7 +59,7 @@ class _Content:
     """A message that is not whole yet."""
 
     method: Method
-    properties: amqp.BasicProperties | None = None
+    header: bytes = b""
     missing: int = 0
     chunks: list[bytes] = field(factory=list)
 
@@ -61,21 +67,22 @@ class _Content:
 class CanonicalReader:
     """Whole frames of the gateway's, to methods and messages."""
 
-    __slots__ = ("_decoder", "_open")
+    __slots__ = ("_open",)
 
     def __init__(self) -> None:
-        # Frames come whole from one who has judged them.
-        self._decoder = FrameDecoder(0)
         self._open: dict[int, _Content] = {}
 
     def feed(self, frames: bytes) -> Iterator[FromBroker | Beat]:
-        """All that is whole in ``frames`` and what came before them."""
-        self._decoder.feed(frames)
-        while (frame := self._decoder.next()) is not None:
-            if frame.type == FRAME_HEARTBEAT:
+        """All that is whole with these: frames come whole from one who has judged them."""
+        pos, end = 0, len(frames)
+        while pos < end:
+            kind, channel, size = FRAME_HEAD.unpack_from(frames, pos)
+            start = pos + FRAME_HEAD.size
+            pos += size + FRAME_OVERHEAD
+            if kind == FRAME_HEARTBEAT:
                 yield Beat()
                 continue
-            told = self._take(frame.type, frame.channel, frame.payload)
+            told = self._take(kind, channel, frames[start : start + size])
             if told is not None:
                 yield told
 
@@ -95,16 +102,14 @@ class CanonicalReader:
         if content is None:
             return None
         if kind == FRAME_HEADER:
-            header = decode_header(payload)
-            assert isinstance(header.properties, amqp.BasicProperties)
-            content.properties, content.missing = header.properties, header.body_size
+            content.header, content.missing = payload, _SIZE.unpack_from(payload, _SIZE_AT)[0]
         elif kind == FRAME_BODY:
             content.chunks.append(payload)
             content.missing -= len(payload)
         if content.missing > 0:
             return None
         del self._open[channel]
-        return FromBroker(channel, content.method, content.properties, b"".join(content.chunks))
+        return FromBroker(channel, content.method, content.header, b"".join(content.chunks))
 
 
 class CanonicalWriter:
@@ -149,6 +154,31 @@ class CanonicalWriter:
             self._frames.append(first)
             self._frames.extend(body_frames(channel, body, self.frame_max))
 
+    def form(self, channel: int, method: bytes, header: bytes, body: bytes) -> bool:
+        """A message whose payloads are known, but for the size of the body in the header's. False, and
+        nothing is written, if one of them does not fit into a frame."""
+        if max(len(method), len(header)) + FRAME_OVERHEAD > self.frame_max:
+            return False
+        size = len(body)
+        parts = [
+            FRAME_HEAD.pack(FRAME_METHOD, channel, len(method)),
+            method,
+            _END,
+            FRAME_HEAD.pack(FRAME_HEADER, channel, len(header)),
+            header[:_SIZE_AT],
+            _SIZE.pack(size),
+            header[_SIZE_AT + 8 :],
+            _END,
+        ]
+        if size <= self.frame_max - FRAME_OVERHEAD:
+            if size:
+                parts += (FRAME_HEAD.pack(FRAME_BODY, channel, size), body, _END)
+            self._frames.append(b"".join(parts))
+        else:
+            self._frames.append(b"".join(parts))
+            self._frames.extend(body_frames(channel, body, self.frame_max))
+        return True
+
     def beat(self) -> None:
         """A heartbeat."""
         self._frames.append(HEARTBEAT)
@@ -156,6 +186,8 @@ class CanonicalWriter:
     def take(self, limit: int) -> bytes:
         """The next ``limit`` bytes at most."""
         taken: list[bytes] = []
+        if len(self._frames) == 1 and not self._at and len(self._frames[0]) <= limit:
+            return self._frames.popleft()
         while self._frames and limit:
             first = self._frames[0]
             piece = first[self._at : self._at + limit]

@@ -72,6 +72,10 @@ class BrokerLink:
             raise ProtocolViolation(506, f"messages of more than {self.options.most_body} bytes")
         self._kept += size
 
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes of a message may be kept."""
+        return self._kept + size <= self.options.most_body
+
     def let_go(self, size: int) -> None:
         """So many are not kept any more."""
         self._kept -= size

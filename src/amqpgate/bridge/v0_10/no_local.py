@@ -14,6 +14,7 @@ from typing import Final
 from attrs import define, evolve, field
 
 from amqpgate.errors import ProtocolViolation
+from amqpgate.wire.codec import decode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import EMPTY_TABLE, Field
 
@@ -47,6 +48,11 @@ class NoLocal:
         """It is there no more. What was published before may be elsewhere, so the mark stays."""
         self._queues.pop(queue, None)
 
+    @property
+    def is_marking(self) -> bool:
+        """Whether what is published gets the mark."""
+        return self._is_used
+
     def marked(self, properties: amqp.BasicProperties) -> amqp.BasicProperties:
         """Of a message that is published: with the mark, once that is of use."""
         if not self._is_used:
@@ -54,12 +60,14 @@ class NoLocal:
         headers = (properties.headers or EMPTY_TABLE).with_(PUBLISHER_HEADER, self.mark)
         return evolve(properties, headers=headers)
 
-    def excludes(self, queue: str, properties: object, *, is_exclusive: bool) -> bool:
-        """Whether a message of that queue's is not for the subscription, which may be exclusive."""
-        if not self._queues or not isinstance(properties, amqp.BasicProperties):
-            return False
+    def excludes(self, queue: str, header: bytes, *, is_exclusive: bool) -> bool:
+        """Whether a message of that queue's, with this content header, is not for the subscription, which may
+        be exclusive."""
         owns = self._queues.get(queue)
-        if owns is None or not (owns or is_exclusive) or properties.headers is None:
+        if owns is None or not (owns or is_exclusive):
+            return False
+        properties = decode_header(header).properties
+        if not isinstance(properties, amqp.BasicProperties) or properties.headers is None:
             return False
         mark = properties.headers.field(PUBLISHER_HEADER)
         return mark is not None and mark == Field("S", self.mark)

@@ -9,27 +9,31 @@ is *there*: qpid-python leaves the field out, and fails on a message.accept.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from attrs import define, frozen
 
-from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
+from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse, OpenState
+from amqpgate.bridge.v0_10.forms import PublishForms
 from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.properties import to_canonical
 from amqpgate.bridge.v0_10.steps import text_of
 from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.v0_10.events import IncomingMessage
 from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10 import AcceptMode, RejectCode
 from amqpgate.wire.v0_10.codec import encode_header
-from amqpgate.wire.v0_10.sequences import ids_of, sets_of
+from amqpgate.wire.v0_10.sequences import ids_of, serial_add, sets_of
 from amqpgate.wire.v0_10.structs import Command, Struct, Unknown
 
+_OPEN: Final = OpenState.OPEN
 #: Transfers that are not confirmed; the next ones wait.
 MOST_UNCONFIRMED: Final = 65_536
 
+_EXPLICIT: Final = int(AcceptMode.EXPLICIT)
 #: Ranges of ids in one message.accept: it fits into the smallest frame that a client may ask for.
 _MOST_ACCEPTED: Final = 500
 #: Bytes that a waiting command counts for, and each byte of it that was decoded: a map of nothing but short
@@ -86,7 +90,7 @@ class Incoming:
     def is_explicit(self) -> bool:
         """Whether the sender is told that it is accepted, or not."""
         assert isinstance(self.command, amqp10.MessageTransfer)
-        return self.command.accept_mode == AcceptMode.EXPLICIT
+        return self.command.accept_mode == _EXPLICIT
 
 
 #: Reply codes of a message that is returned though nobody refuses it: no queue, or no consumer, takes it.
@@ -185,6 +189,7 @@ class Publisher:
 
     __slots__ = (
         "_commits",
+        "_forms",
         "_link",
         "_main",
         "_pub",
@@ -202,6 +207,7 @@ class Publisher:
         self._link = link
         self._main, self._pub = channels[ChannelUse.MAIN], channels[ChannelUse.PUB]
         self._unconfirmed = Unconfirmed()
+        self._forms = PublishForms()
         #: Where the broker has no confirms: what was published before each commit that is not answered, by
         #: the number of the last.
         self._commits: deque[int] = deque()
@@ -266,6 +272,26 @@ class Publisher:
         else:
             self._unconfirmed.add(transfer)
 
+    def publish_at_once(self, message: IncomingMessage) -> bool:
+        """Publish a transfer outside of a transaction. False, and nothing is done, where it has to wait, or
+        is to be taken apart first (`publish`)."""
+        link, command, body = self._link, message.command, message.body
+        if (
+            self._pub.state is not _OPEN
+            or len(self._unconfirmed) >= MOST_UNCONFIRMED
+            or self._stopped
+            or link.options.reject_unroutable
+            or link.no_local.is_marking
+            or not link.has_room(len(body))
+        ):
+            return False
+        assert isinstance(command, amqp10.MessageTransfer)
+        form = self._forms.form(command.destination or b"", message.header, link.login)
+        if form is None or not self._pub.publish_form(form.method, form.header, body):
+            return False
+        self._unconfirmed.add(Incoming(message.command_id, command))
+        return True
+
     def publish_last(self, transfer: Incoming) -> None:
         """Publish a transfer, outside of a transaction, of a client that is gone: it waits for no answer."""
         channel = self._pub
@@ -289,8 +315,8 @@ class Publisher:
         match method:
             case amqp.TxCommitOk() if self._commits:
                 self._complete(self._unconfirmed.confirm(self._commits.popleft(), multiple=True))
-            case amqp.BasicAck(delivery_tag=tag, multiple=multiple):
-                self._complete(self._unconfirmed.confirm(tag, multiple=multiple))
+            case amqp.BasicAck():
+                self.confirmed(method)
             case amqp.BasicNack(delivery_tag=tag, multiple=multiple):
                 return next(iter(self._unconfirmed.confirm(tag, multiple=multiple)), None)
             case amqp.BasicReturn(reply_code=code, reply_text=text) if code not in _UNROUTABLE:
@@ -298,6 +324,10 @@ class Publisher:
             case amqp.BasicReturn() if self._link.options.reject_unroutable and self.oldest is not None:
                 self._reject(self.oldest)
         return None
+
+    def confirmed(self, ack: amqp.BasicAck) -> None:
+        """basic.ack: the broker has what was published."""
+        self._complete(self._unconfirmed.confirm(ack.delivery_tag, multiple=ack.multiple))
 
     def take_refusal(self) -> ProtocolViolation:
         """Why a message is not taken that has a nack."""
@@ -309,10 +339,14 @@ class Publisher:
         if self._session is None:
             return
         accepted = [one.command_id for one in transfers if one.is_explicit and not one.is_rejected]
-        for ids in sets_of(accepted, _MOST_ACCEPTED):
-            self._session.send(amqp10.MessageAccept(transfers=ids))
-        for one in transfers:
-            self._session.finish(one.command_id)
+        if accepted:
+            for ids in sets_of(accepted, _MOST_ACCEPTED):
+                self._session.send(amqp10.MessageAccept(transfers=ids))
+        if len(transfers) == 1:
+            self._session.finish(transfers[0].command_id)
+        else:
+            for first, last in _runs(transfers):
+                self._session.finish(first, last)
 
     def _reject(self, transfer: Incoming) -> None:
         """The broker has returned it; its confirm follows."""
@@ -323,3 +357,16 @@ class Publisher:
                     transfers=ids_of([transfer.command_id]), code=RejectCode.UNROUTABLE, text=b"unroutable"
                 )
             )
+
+
+def _runs(transfers: list[Incoming]) -> Iterator[tuple[int, int]]:
+    """The first and the last id of each run of ids that follow each other."""
+    if not transfers:
+        return
+    first = last = transfers[0].command_id
+    for one in transfers[1:]:
+        if one.command_id != serial_add(last, 1):
+            yield first, last
+            first = one.command_id
+        last = one.command_id
+    yield first, last

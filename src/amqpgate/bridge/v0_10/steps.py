@@ -16,7 +16,7 @@ from amqpgate.bridge.v0_10.channels import ChannelUse
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.method import Method, Properties
+from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.structs import Struct
 
 
@@ -47,7 +47,8 @@ class Answer:
     """What the broker said, with the message where it carries one."""
 
     method: Method
-    properties: Properties | None = None
+    #: Payload of the message's header frame.
+    header: bytes = b""
     body: bytes = b""
 
 

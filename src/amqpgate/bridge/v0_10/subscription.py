@@ -21,7 +21,7 @@ from amqpgate.bridge.v0_10.credit import INFINITE, Credit
 from amqpgate.bridge.v0_10.deliveries import Consumer, HeldTransfer
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.generated.v0_10 import AcceptMode
+from amqpgate.wire.generated.v0_10 import AcceptMode, AcquireMode
 from amqpgate.wire.tables import Table
 
 #: The most that a broker may send ahead of a credit that has a limit, and of one that has none. The more, the
@@ -45,12 +45,19 @@ class Subscription:
         "is_heir",
         "queue",
         "shed",
+        "transfer",
     )
 
     def __init__(self, command: amqp10.MessageSubscribe, queue: str, arguments: Table) -> None:
         self.command = command
         self.queue = queue
         self.arguments = arguments
+        #: The command of all its transfers.
+        self.transfer = amqp10.MessageTransfer(
+            destination=command.destination,
+            accept_mode=AcceptMode.EXPLICIT if self.is_explicit else AcceptMode.NONE,
+            acquire_mode=AcquireMode.PRE_ACQUIRED,
+        ).encode()
         self.credit = Credit()
         #: None before there was credit.
         self.consumer: Consumer | None = None
@@ -89,6 +96,8 @@ class Subscription:
         if self.is_gone or self.held or self.shed:
             return False
         consumer = self.consumer
+        if consumer is not None and consumer.unsettled < consumer.prefetch:
+            return False
         if not self.credit.is_there:
             return self.is_heir and consumer is None
         return consumer is None or (consumer.is_full and not self.command.exclusive)

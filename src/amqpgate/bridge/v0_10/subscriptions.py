@@ -44,6 +44,7 @@ from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
 from amqpgate.bridge.v0_10.consumers import SessionConsumers
 from amqpgate.bridge.v0_10.credit import Spent
 from amqpgate.bridge.v0_10.deliveries import ById, Consumer, HeldTransfer, Settling, delivery_of
+from amqpgate.bridge.v0_10.forms import TransferForms
 from amqpgate.bridge.v0_10.frames import FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.steps import Answer, Call, Part, Steps, ask, insist, queue_of
@@ -52,7 +53,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.generated.v0_10 import AcceptMode, AcquireMode
+from amqpgate.wire.generated.v0_10 import AcquireMode
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command
 
@@ -69,6 +70,7 @@ class Subscriptions:
     __slots__ = (
         "_by_name",
         "_consumers",
+        "_forms",
         "_held",
         "_link",
         "_restless",
@@ -85,6 +87,7 @@ class Subscriptions:
         self.settling = Settling(main)
         self._by_name: dict[bytes, Subscription] = {}
         self._consumers = SessionConsumers()
+        self._forms = TransferForms()
         #: Those that may need a consumer.
         self._restless: dict[Subscription, None] = {}
         self._unsettled: ById[HeldTransfer] = ById(MOST_UNSETTLED)
@@ -136,7 +139,7 @@ class Subscriptions:
             case amqp.BasicDeliver(consumer_tag=tag):
                 subscription, consumer = self._consumers.at(tag)
                 if subscription is None:
-                    delivery = delivery_of(told.method, told.properties, told.body, "", consumer)
+                    delivery = delivery_of(told.method, told.header, told.body, "", consumer, self._forms)
                     self.settling.delivered(delivery)
                     self.settling.give_back([delivery])
                 else:
@@ -348,10 +351,11 @@ class Subscriptions:
         """A message: send it, hold it or shed it."""
         link, queue = self._link, subscription.queue
         delivery = delivery_of(
-            told.method, told.properties, told.body, queue, consumer, is_for_jms=link.is_jms
+            told.method, told.header, told.body, queue, consumer, self._forms, is_for_jms=link.is_jms
         )
         self.settling.delivered(delivery)
-        if link.no_local.excludes(queue, told.properties, is_exclusive=subscription.is_exclusive):
+        is_exclusive = subscription.is_exclusive
+        if link.no_local.is_marking and link.no_local.excludes(queue, told.header, is_exclusive=is_exclusive):
             self.settling.accept_sent(delivery)
             self._watch(subscription)
             return
@@ -395,15 +399,7 @@ class Subscriptions:
         assert self._session is not None
         credit = subscription.credit
         is_explicit = subscription.is_explicit
-        number = self._session.send(
-            amqp10.MessageTransfer(
-                destination=subscription.command.destination,
-                accept_mode=AcceptMode.EXPLICIT if is_explicit else AcceptMode.NONE,
-                acquire_mode=AcquireMode.PRE_ACQUIRED,
-            ),
-            delivery.structs,
-            delivery.body,
-        )
+        number = self._session.send_message(subscription.transfer, delivery.header, delivery.body)
         spent = credit.spend(delivery.size if credit.counts_bytes else 0)
         if spent is not None:
             self._uncompleted.add(number, (subscription, spent))

@@ -12,14 +12,13 @@ frames are not taken while             any bytes wait for the peer, or the trans
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import select
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from amqpgate.bridge import Relayed, RelayedTranslator, Translator
@@ -99,18 +98,24 @@ class TranslatedSocket(BufferedSocket):
 
     def recv(self, limit: int) -> bytes:
         """At most ``limit`` bytes of frames, cut anywhere; ``b""`` at the end. Raises as ``recv_into``."""
-        with self._failing():
+        try:
             data = self._receive(limit)
-        if not data and (self._translator.has_frames or not self._is_over):
+        except Exception:
+            self._fail()
+            raise
+        if data:
+            return data
+        if self._translator.has_frames or not self._is_over:
             raise _would_block()
-        if not data and self._why is not None:
+        if self._why is not None:
             raise self._why.with_traceback(None)
         return data
 
     def recv_into(self, view: memoryview) -> int:
         data = self.recv(len(view))
-        view[: len(data)] = data
-        return len(data)
+        size = len(data)
+        view[:size] = data
+        return size
 
     def pending(self) -> bool:
         if self._translator.has_frames or self._is_over:
@@ -120,7 +125,7 @@ class TranslatedSocket(BufferedSocket):
 
     @property
     def is_full(self) -> bool:
-        return not (self._translator.has_frames or self._is_over or self._wants_bytes())
+        return not (self._wants_bytes() or self._translator.has_frames or self._is_over)
 
     def has_heard(self) -> bool:
         heard, self._has_heard = self._has_heard, False
@@ -132,29 +137,49 @@ class TranslatedSocket(BufferedSocket):
 
     def _receive(self, limit: int) -> bytes:
         """Frames as far as there are, and as far as a turn goes."""
+        translator = self._translator
         until = self._clock() + TURN
-        translator, frames = self._translator, bytearray()
-        is_turn_over = False
+        frames = b""
+        more: list[bytes] = []
+        room = limit
+        goes_on = True
         while True:
             if translator.has_frames:
-                frames += translator.frames_for_gateway(limit - len(frames))
-            if translator.has_frames or len(frames) == limit or self._is_over or is_turn_over:
+                if frames:
+                    more.append(frames)
+                frames = translator.frames_for_gateway(room)
+                room -= len(frames)
+                if not room or translator.has_frames:
+                    break
+            if self._is_over or not goes_on:
                 break
             # Of who is gone nothing is left unheard; what it has sent is what the kernel has of it.
             if not (self._wants_bytes() or (not frames and self._has_hung_up())):
                 break
-            if not self._feed():
-                break
-            is_turn_over = self._clock() >= until
-        self._try_to_flush()
-        self._let_other_send()
-        return bytes(frames)
+            goes_on = self._feed() and self._clock() < until
+        if self._beside is not None:
+            self._take_bytes()
+            # What one peer has said may have to go to the other one at once.
+            self._beside._try_to_flush()
+        if self._out:
+            self._send()
+        return b"".join((*more, frames)) if more else frames
 
     def _feed(self) -> bool:
-        """Give the translator the next piece, if there is one, or the end."""
-        if not self._input and not self._read():
-            return False
-        piece, self._input = bytes(self._input[:_PIECE]), self._input[_PIECE:]
+        """Give the translator the next piece, or the end; whether it may be given more at once."""
+        if self._input:
+            piece, self._input = bytes(self._input[:_PIECE]), self._input[_PIECE:]
+            goes_on = True
+        else:
+            data = self._read()
+            if data is None:
+                return False
+            # A socket that gave less than it was asked for has nothing more; TLS gives a record at a time.
+            goes_on = len(data) == _READ or isinstance(self.inner, ssl.SSLSocket)
+            piece = data
+            if len(data) > _PIECE:
+                piece, self._input = data[:_PIECE], memoryview(data)[_PIECE:]
+                goes_on = True
         try:
             if piece:
                 self._translator.from_peer(piece)
@@ -162,26 +187,26 @@ class TranslatedSocket(BufferedSocket):
                 self._translator.peer_ended()
         except ProtocolViolation as violation:
             self._is_over, self._why = True, violation
-        self._take_bytes()
-        return True
+        if self._beside is None:
+            self._take_bytes()
+        return goes_on
 
-    def _read(self) -> bool:
-        """Read once; whether anything came, be it the end."""
+    def _read(self) -> bytes | None:
+        """Read once; ``b""`` at the end, None where nothing has come."""
         try:
             data = self.inner.recv(_READ)
         except _WOULD_BLOCK:
-            return False
+            return None
         except _ENDED:
             data = b""
         except OSError as error:
             self._is_over, self._why = True, error
-            return True
-        self._input = memoryview(data)
+            return b""
         if data:
             self._has_heard = True
         else:
             self._is_over = True
-        return True
+        return data
 
     def _has_hung_up(self) -> bool:
         """Whether the connection is gone in both directions."""
@@ -193,20 +218,29 @@ class TranslatedSocket(BufferedSocket):
 
     def send(self, frames: Bytes, *, insists: bool = False) -> int:
         """As ``BufferedSocket.send``. Who ``insists`` does not ask whether the translator wants frames."""
-        self.flush()
-        if self._out:
-            raise _would_block()
+        if self._out or self._broken is not None:
+            self.flush()
+            if self._out:
+                raise _would_block()
         until = self._clock() + TURN
         taken = 0
-        with self._failing(), memoryview(frames) as view:
-            while taken < len(view) and (insists or self._translator.wants_frames):
-                stop = _end_of_piece(view, taken)
-                self._translator.from_gateway(bytes(view[taken:stop]))
-                taken = stop
-                self._try_to_flush()
-                if self._out or self._broken is not None or self._clock() >= until:
-                    break
-        self._let_other_send()
+        try:
+            with memoryview(frames) as view:
+                size = len(view)
+                while taken < size and (insists or self._translator.wants_frames):
+                    stop = _end_of_piece(view, taken)
+                    self._translator.from_gateway(bytes(view[taken:stop]))
+                    taken = stop
+                    self._take_bytes()
+                    if self._out:
+                        self._send()
+                    if taken == size or self._out or self._broken is not None or self._clock() >= until:
+                        break
+        except Exception:
+            self._fail()
+            raise
+        if self._beside is not None:
+            self._beside._try_to_flush()
         if not taken:
             raise _would_block()
         return taken
@@ -220,67 +254,80 @@ class TranslatedSocket(BufferedSocket):
         return len(self._out)
 
     def flush(self) -> None:
-        with self._failing():
+        try:
             self._take_bytes()
-        if self._broken is not None:
-            raise self._broken.with_traceback(None)
-        while self._out:
-            try:
-                with memoryview(self._out) as view:
-                    sent = self.inner.send(view[:_RECORD])
-            except _WOULD_BLOCK:
-                return
-            except OSError as error:
-                self._broken = error
-                self._out.clear()
-                raise
-            del self._out[:sent]
-            self._has_said = True
-            if not self._out and self._beside is not None:
-                self._take_bytes()
+            broken = self._send()
+        except Exception:
+            self._fail()
+            raise
+        if broken is not None:
+            raise broken.with_traceback(None)
 
     def beat(self) -> None:
         if not self._has_said and not self._out:
-            with self._failing():
+            try:
                 self._translator.from_gateway(HEARTBEAT)
+            except Exception:
+                self._fail()
+                raise
             self.flush()
         self._has_said = False
 
     def end(self) -> None:
         """The gateway says nothing more; what the translator says last is there for ``flush``."""
-        with self._failing():
+        try:
             self._translator.gateway_ended()
             self._take_bytes()
+        except Exception:
+            self._fail()
+            raise
 
     def _take_bytes(self) -> None:
-        if len(self._out) > MOST_UNSENT and self._beside is not None:
+        if self._beside is not None and len(self._out) > MOST_UNSENT:
             # They are the other peer's, which is not read while they wait.
             return
         data = self._translator.bytes_for_peer()
-        if self._broken is None:
+        if data and self._broken is None:
             self._out += data
 
-    def _let_other_send(self) -> None:
-        """What one peer has said may have to go to the other one at once."""
-        if self._beside is not None:
-            self._beside._try_to_flush()
+    def _send(self) -> OSError | None:
+        """Send what was taken, as far as the kernel takes it; why nothing can be sent any more."""
+        if self._broken is not None:
+            return self._broken
+        # What was not taken for want of room is taken once there is some.
+        is_short = len(self._out) > MOST_UNSENT and self._beside is not None
+        while self._out:
+            try:
+                with memoryview(self._out) as view:
+                    sent = self.inner.send(view[:_RECORD])
+            except _WOULD_BLOCK:
+                break
+            except OSError as error:
+                self._broken = error
+                self._out.clear()
+                return error
+            del self._out[:sent]
+            self._has_said = True
+            if is_short and not self._out:
+                self._take_bytes()
+        return None
 
     def _try_to_flush(self) -> None:
         """As ``flush``. What the peer has sent is heard, though nothing can be sent to it any more."""
-        with contextlib.suppress(OSError):
-            self.flush()
-
-    @contextlib.contextmanager
-    def _failing(self) -> Iterator[None]:
-        """What a translator cannot finish, for a fault of its own or want of memory, ends the connection."""
         try:
-            yield
+            self._take_bytes()
+            if self._out:
+                self._send()
         except Exception:
-            self._translator = _Nothing()
-            self._is_over, self._input = True, memoryview(b"")
-            self._why = self._broken = OSError(errno.EPROTO, "a translator has failed")
-            self._out.clear()
+            self._fail()
             raise
+
+    def _fail(self) -> None:
+        """What a translator cannot finish, for a fault of its own or want of memory, ends the connection."""
+        self._translator = _Nothing()
+        self._is_over, self._input = True, memoryview(b"")
+        self._why = self._broken = OSError(errno.EPROTO, "a translator has failed")
+        self._out.clear()
 
 
 class _Nothing:

@@ -37,6 +37,7 @@ from amqpgate.protocol.v0_10.events import (
     ConnectionControl,
     ConnectionEvent,
     ConnectionFailed,
+    IncomingMessage,
     PeerHeader,
 )
 from amqpgate.protocol.v0_10.frames import (
@@ -55,6 +56,8 @@ from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.v0_10.structs import Control
 
 _OPEN: Final = ConnectionState.OPEN
+#: How a transfer begins.
+_TRANSFER: Final = bytes((amqp.MessageTransfer.CLASS_CODE, amqp.MessageTransfer.CODE))
 
 
 def _nothing() -> None:
@@ -63,7 +66,8 @@ def _nothing() -> None:
 
 class SessionConnection:
     """See the module. ``names`` are shared by all connections to the same broker, for servers; ``wake`` is as
-    in `Attachments`.
+    in `Attachments`. With ``joins`` a transfer is one event (`IncomingMessage`) where all its frames are
+    there.
     """
 
     __slots__ = (
@@ -72,6 +76,7 @@ class SessionConnection:
         "_decoder",
         "_events",
         "_is_header_due",
+        "_joins",
         "_offer",
         "_writer",
         "role",
@@ -80,7 +85,12 @@ class SessionConnection:
     )
 
     def __init__(
-        self, role: Role, *, names: SessionNames | None = None, wake: Callable[[], None] = _nothing
+        self,
+        role: Role,
+        *,
+        names: SessionNames | None = None,
+        wake: Callable[[], None] = _nothing,
+        joins: bool = False,
     ) -> None:
         self.role = role
         self.state = ConnectionState.HEADER
@@ -88,6 +98,7 @@ class SessionConnection:
         self.tune: Tuning | None = None
         self._offer = Tuning()
         self._is_header_due = True
+        self._joins = joins
         self._decoder = SegmentFrameDecoder()
         self._assembler = Assembler()
         self._writer = FrameWriter()
@@ -123,7 +134,7 @@ class SessionConnection:
         The bytes are kept at once; frames are looked at while the result is iterated, so that each event can
         be answered before the next frame is judged. What is left over comes with the next call.
         """
-        if not self.is_over:
+        if self.state is _OPEN or not self.is_over:
             self._decoder.feed(data)
         return iter(self.next_event, None)
 
@@ -132,6 +143,10 @@ class SessionConnection:
         while not self._events:
             try:
                 if self.state is _OPEN:
+                    if self._joins:
+                        message = self._join()
+                        if message is not None:
+                            return message
                     frame = self._decoder.next()
                     if frame is None:
                         return None
@@ -143,6 +158,25 @@ class SessionConnection:
                     self._events.append(ConnectionFailed(violation))
                     self.close(violation.code, violation.text)
         return self._events.popleft()
+
+    def _join(self) -> IncomingMessage | None:
+        """The transfer that comes next, if all of it is there, and nothing else is to be said of it."""
+        message = self._decoder.message(_TRANSFER)
+        if message is None or self._assembler.is_amid:
+            return None
+        channel, payload, header, body, size = message
+        session = self._attachments.sessions.get(channel)
+        if session is None:
+            return None
+        try:
+            command, sync = self._assembler.command(channel, payload)
+        except ProtocolViolation:
+            return None
+        command_id = session.receive_message(sync=sync)
+        if command_id is None:
+            return None
+        self._decoder.skip(size)
+        return IncomingMessage(channel, command_id, command, header, body)
 
     def _go_on_elsewhere(self) -> bool:
         """Before open-ok and after close, look at the next frame, or at the protocol header: only controls on

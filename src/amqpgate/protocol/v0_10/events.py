@@ -111,6 +111,19 @@ class IncomingBody(NamedTuple):
     is_last: bool
 
 
+class IncomingMessage(NamedTuple):
+    """A command with a header, and a body if there is one, all of it at once.
+
+    The header is not decoded. Who cannot decode it ends the session for the violation, and names the command.
+    """
+
+    channel: int
+    command_id: int
+    command: Command
+    header: bytes
+    body: bytes
+
+
 class CommandsCompleted(NamedTuple):
     """The peer has completed commands that were sent to it, each told once."""
 
@@ -119,7 +132,13 @@ class CommandsCompleted(NamedTuple):
 
 
 SessionEvent: TypeAlias = (
-    SessionBegun | SessionEnded | IncomingCommand | IncomingHeader | IncomingBody | CommandsCompleted
+    SessionBegun
+    | SessionEnded
+    | IncomingCommand
+    | IncomingHeader
+    | IncomingBody
+    | IncomingMessage
+    | CommandsCompleted
 )
 ConnectionEvent: TypeAlias = (
     PeerHeader | ConnectionControl | ConnectionClosed | ConnectionFailed | SessionFailed | SessionEvent

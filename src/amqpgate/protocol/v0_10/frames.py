@@ -62,6 +62,8 @@ COMMAND_TRACK: Final = 1
 _HEAD: Final = Struct(">BBHxBHxxxx")
 _ONE_FRAME: Final = FIRST_FRAME | LAST_FRAME
 _ALONE: Final = FIRST_SEGMENT | LAST_SEGMENT | _ONE_FRAME
+_FIRST_OF_MANY: Final = FIRST_SEGMENT | _ONE_FRAME
+_LAST_OF_MANY: Final = LAST_SEGMENT | _ONE_FRAME
 
 #: Dead bytes at the front of the buffer are cut off once there are this many, as in `protocol.frames`.
 _COMPACT_AT: Final = 64 * 1024
@@ -75,6 +77,17 @@ class SegmentFrame(NamedTuple):
     track: int
     channel: int
     payload: bytes
+
+
+class WholeMessage(NamedTuple):
+    """A command with a header, and with a body if there is one: payloads of one frame each."""
+
+    channel: int
+    command: bytes
+    header: bytes
+    body: bytes
+    #: Bytes of all its frames.
+    size: int
 
 
 class SegmentFrameDecoder:
@@ -133,6 +146,66 @@ class SegmentFrameDecoder:
         with memoryview(self._buffer) as view:
             payload = bytes(view[position + FRAME_HEADER_SIZE : end])
         return SegmentFrame(flags, segment_type, track & 0x0F, channel, payload)
+
+    def message(self, code: bytes) -> WholeMessage | None:
+        """The command that comes next, left where it is (see `skip`).
+
+        None, and `next` has to say what comes: where it does not begin with ``code``, has no header, is not
+        all there, or has a segment of more than one frame.
+        """
+        buffer, start = self._buffer, self._position
+        end = len(buffer)
+        first = start + FRAME_HEADER_SIZE
+        if end - first < FRAME_HEADER_SIZE or buffer[first : first + len(code)] != code:
+            return None
+        flags, kind, size, track, channel = _HEAD.unpack_from(buffer, start)
+        second = start + size
+        if (
+            flags != _FIRST_OF_MANY
+            or kind != COMMAND
+            or track != COMMAND_TRACK
+            or not FRAME_HEADER_SIZE <= size <= self.max_frame_size
+            or second + FRAME_HEADER_SIZE > end
+        ):
+            return None
+        flags, kind, size, track, same = _HEAD.unpack_from(buffer, second)
+        stop = third = second + size
+        if (
+            kind != HEADER
+            or track != COMMAND_TRACK
+            or same != channel
+            or not FRAME_HEADER_SIZE <= size <= self.max_frame_size
+            or third > end
+        ):
+            return None
+        if flags == _ONE_FRAME:
+            if third + FRAME_HEADER_SIZE > end:
+                return None
+            flags, kind, size, track, same = _HEAD.unpack_from(buffer, third)
+            stop = third + size
+            if (
+                flags != _LAST_OF_MANY
+                or kind != BODY
+                or track != COMMAND_TRACK
+                or same != channel
+                or not FRAME_HEADER_SIZE <= size <= self.max_frame_size
+                or stop > end
+            ):
+                return None
+        elif flags != _LAST_OF_MANY:
+            return None
+        with memoryview(buffer) as view:
+            return WholeMessage(
+                channel,
+                bytes(view[first:second]),
+                bytes(view[second + FRAME_HEADER_SIZE : third]),
+                bytes(view[third + FRAME_HEADER_SIZE : stop]),
+                stop - start,
+            )
+
+    def skip(self, size: int) -> None:
+        """So many bytes were looked at."""
+        self._position += size
 
     def _malformed(self, flags: int, segment_type: int, size: int, channel: int) -> ProtocolViolation:
         self.is_broken = True

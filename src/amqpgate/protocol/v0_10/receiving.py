@@ -99,6 +99,11 @@ class CommandReceiver:
         return SequenceSet(((self.upcoming, self.upcoming),))
 
     @property
+    def is_in_step(self) -> bool:
+        """Whether the next command is one that has not come before, and may come."""
+        return self.upcoming == self._highest and len(self._syncs) < MOST_SYNCS
+
+    @property
     def is_untold(self) -> bool:
         """Whether commands are complete, and the sender has not heard of it."""
         return self._untold > 0
@@ -125,7 +130,7 @@ class CommandReceiver:
             self.is_due |= sync
             return None
         if sync:
-            if len(self._syncs) == MOST_SYNCS:
+            if len(self._syncs) >= MOST_SYNCS:
                 raise ProtocolViolation(506, f"more than {MOST_SYNCS} commands wait to be complete")
             self._syncs.append(command_id)
         self._is_new = False
@@ -139,8 +144,11 @@ class CommandReceiver:
         :class:`ValueError` for ids that have not come. Violation 506 if more than `MOST_RANGES` ranges of ids
         are finished apart from each other.
         """
-        last = first if last is None else last
-        if serial_less(last, first) or not serial_less(last, self._highest):
+        if last is None:
+            last = first
+        elif serial_less(last, first):
+            raise ValueError(f"commands {first} to {last} have not come")
+        if not serial_less(last, self._highest):
             raise ValueError(f"commands {first} to {last} have not come")
         if first != self._lowest and serial_less(first, self._lowest):
             first = self._lowest
@@ -170,7 +178,8 @@ class CommandReceiver:
         if it is more than ``most``.
         """
         self._catch_up()
-        return SequenceSet(self._owed.frozen().ranges[-most:])
+        owed = self._owed.frozen()
+        return owed if len(owed.ranges) <= most else SequenceSet(owed.ranges[-most:])
 
     def tell(self, most: int = MOST_RANGES) -> amqp.SessionCompleted:
         """session.completed, with what is owed; the latest ranges if it is more than ``most``."""
@@ -183,7 +192,9 @@ class CommandReceiver:
         self._untold = 0
         self.is_due = False
         asks = not self._is_in_order and len(owed.ranges) >= _ASK_AT
-        return amqp.SessionCompleted(commands=SequenceSet(owed.ranges[-most:]), timely_reply=asks)
+        if len(owed.ranges) > most:
+            owed = SequenceSet(owed.ranges[-most:])
+        return amqp.SessionCompleted(owed, asks)
 
     def forget(self, known: SequenceSet) -> None:
         """session.known-completed: the sender knows that these are complete.

@@ -50,6 +50,10 @@ from amqpgate.wire.v0_10.structs import Command, Control, Struct, Unknown
 #: Segments of one connection that may be in parts at a time. No peer that was seen sends any.
 MOST_PARTIAL: Final = 16
 
+#: Commands that are kept as decoded, and bytes of the largest one.
+_MOST_KNOWN: Final = 16
+_LARGEST_KNOWN: Final = 300
+
 _SEGMENT_FLAGS: Final = FIRST_SEGMENT | LAST_SEGMENT
 _BEGINNING: Final = FIRST_SEGMENT | FIRST_FRAME
 _ENDING: Final = LAST_SEGMENT | LAST_FRAME
@@ -138,12 +142,12 @@ def _is_next(assembly: _Assembly | None, flags: int, kind: int) -> bool:
 class Assembler:
     """Puts segments together, by channel and track, for one direction of one connection."""
 
-    __slots__ = ("_assemblies", "_command", "_partial", "_payload")
+    __slots__ = ("_assemblies", "_known", "_partial")
 
     def __init__(self) -> None:
-        #: The command that came last, and its bytes: what one sender transfers to one place begins alike.
-        self._payload = b""
-        self._command: tuple[Command, bool] | None = None
+        #: Commands with content that came last, by their bytes: what one sender transfers to one place begins
+        #: alike.
+        self._known: dict[bytes, tuple[Command, bool]] = {}
         #: By channel, and whether it is a control: of either there is one at a time.
         self._assemblies: dict[tuple[int, bool], _Assembly] = {}
         #: How many segments are in parts.
@@ -183,12 +187,23 @@ class Assembler:
             payload = self._whole(assembly, payload, channel)
         if kind != COMMAND:
             return _decoded(channel, kind, payload, goes_on=not flags & LAST_SEGMENT)
-        decoded = self._command
-        if decoded is None or payload != self._payload:
-            self._command = None
-            decoded = self._command = _decoded_command(channel, payload)
-            self._payload = payload
-        return CommandIn(channel, *decoded, not flags & LAST_SEGMENT)
+        return CommandIn(channel, *self.command(channel, payload), not flags & LAST_SEGMENT)
+
+    @property
+    def is_amid(self) -> bool:
+        """Whether any assembly is under way."""
+        return bool(self._assemblies)
+
+    def command(self, channel: int, payload: bytes) -> tuple[Command, bool]:
+        """The command in a segment, and its sync bit. Violations as for a segment that cannot be decoded."""
+        known = self._known.get(payload)
+        if known is None:
+            known = _decoded_command(channel, payload)
+            if known[0].CONTENT and len(payload) <= _LARGEST_KNOWN:
+                if len(self._known) >= _MOST_KNOWN:
+                    del self._known[next(iter(self._known))]
+                self._known[payload] = known
+        return known
 
     def abandon(self, channel: int) -> None:
         """The channel's session is over. What is under way may still go on, or make room for another."""

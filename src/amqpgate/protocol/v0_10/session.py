@@ -67,6 +67,7 @@ class AttachedSession:
         "_role",
         "_writer",
         "channel",
+        "is_attached",
         "name",
         "receiver",
         "sender",
@@ -84,6 +85,8 @@ class AttachedSession:
         self._writer = writer
         #: Whether the peer may send commands.
         self._is_heard = False
+        #: Whether commands may be sent.
+        self.is_attached = False
         #: The id of the peer's command whose content is coming; None if it is dropped.
         self._current: int | None = None
         #: Whether the first piece of a body of ours is due, or a later one; None if no body is.
@@ -92,11 +95,6 @@ class AttachedSession:
         self._last_words: Command | None = None
         #: What was asked and is not answered yet.
         self._asked: set[type[Control]] = set()
-
-    @property
-    def is_attached(self) -> bool:
-        """Whether commands may be sent."""
-        return self._role in SPEAKERS[self.state]
 
     # Attaching and detaching.
 
@@ -235,6 +233,14 @@ class AttachedSession:
             self.finish(command_id)
         return IncomingCommand(self.channel, command_id, command, sync, has_content)
 
+    def receive_message(self, *, sync: bool) -> int | None:
+        """A transfer, with all of its content: its id. None, and nothing has changed, where `receive_command`
+        has to say what is done with it."""
+        if not self._is_heard or not self.receiver.is_in_step:
+            return None
+        command_id = self._current = self.receiver.take(sync=sync)
+        return command_id
+
     def receive_content(self, event: HeaderIn | BodyIn) -> IncomingHeader | IncomingBody | None:
         """A header or a piece of a body; None if its command was dropped."""
         command_id = self._current
@@ -272,6 +278,20 @@ class AttachedSession:
             self._body = True
         else:
             self._writer.command(self.channel, command, structs, body, sync=sync)
+        return self.sender.take()
+
+    def send_message(self, command: bytes, header: bytes, body: bytes = b"", *, goes_on: bool = False) -> int:
+        """Send a command with a header, both of them encoded, and with a body if there is any; its id.
+
+        As `send` else.
+        """
+        if not self.is_attached or self._body is not None:
+            raise ValueError("a message cannot be sent now")
+        if goes_on:
+            self._writer.begin_segments(self.channel, command, header)
+            self._body = True
+        else:
+            self._writer.segments(self.channel, command, header, body)
         return self.sender.take()
 
     def send_body(self, chunk: bytes | memoryview, *, is_last: bool) -> None:
@@ -312,10 +332,16 @@ class AttachedSession:
         """Write what is owed."""
         if not self.is_attached:
             return
+        most = self._writer.most_ranges
+        if self._asked or self.sender.is_due:
+            self._answer_questions(most)
+        if self.receiver.is_due:
+            self._say(self.receiver.tell(most))
+
+    def _answer_questions(self, most: int) -> None:
         asked, self._asked = self._asked, set()
         if amqp.SessionTimeout in asked:
             self._say(amqp.SessionTimeout(timeout=0))
-        most = self._writer.most_ranges
         if self.sender.is_due:
             self._say(self.sender.reply(most))
         if amqp.SessionExpected in asked:
@@ -323,12 +349,11 @@ class AttachedSession:
         if amqp.SessionConfirmed in asked:
             # What is complete is confirmed (rule "completed-implies-confirmed"); nothing else is.
             self._say(amqp.SessionConfirmed(commands=self.receiver.owed(most)))
-        if self.receiver.is_due:
-            self._say(self.receiver.tell(most))
 
     def _enter(self, state: SessionState) -> None:
         self.state = state
         self._is_heard = self._role.peer in SPEAKERS[state]
+        self.is_attached = self._role in SPEAKERS[state]
 
     def _end(self, last_words: Command | None) -> None:
         if not self.is_attached:

@@ -73,6 +73,10 @@ class FrameWriter:
         encoded = encode_command(command, sync)
         self._frames.append(encode_segments(channel, encoded, header, body, self.max_frame_size))
 
+    def segments(self, channel: int, command: bytes, header: bytes, body: bytes) -> None:
+        """A command with its header, both encoded, and its body, if there is any."""
+        self._frames.append(encode_segments(channel, command, header, body, self.max_frame_size))
+
     def begin(
         self, channel: int, command: Command, structs: Sequence[Struct | Unknown] | None, *, sync: bool
     ) -> None:
@@ -81,6 +85,12 @@ class FrameWriter:
         encoded = encode_command(command, sync)
         self._frames.append(
             command_frames(channel, encoded, header, has_body=True, max_frame_size=self.max_frame_size)
+        )
+
+    def begin_segments(self, channel: int, command: bytes, header: bytes) -> None:
+        """A command and its header, both encoded; its body follows in pieces."""
+        self._frames.append(
+            command_frames(channel, command, header, has_body=True, max_frame_size=self.max_frame_size)
         )
 
     def body(self, channel: int, chunk: bytes | memoryview, *, is_first: bool, is_last: bool) -> None:

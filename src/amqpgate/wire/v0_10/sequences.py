@@ -24,6 +24,7 @@ from attrs import frozen
 from amqpgate.errors import ProtocolViolation
 
 _RANGE: Final = Struct(">II")
+_ONE_RANGE: Final = Struct(">HII")
 _MASK: Final = 0xFFFF_FFFF
 #: Half of the way around: two numbers that far apart have no order (RFC 1982, section 3.2).
 _HALF: Final = 0x8000_0000
@@ -58,6 +59,9 @@ class SequenceSet:
         :class:`ValueError` for more than `MOST_RANGES`.
         """
         count = len(self.ranges)
+        if count == 1:
+            # Nearly all of them.
+            return _ONE_RANGE.pack(8, *self.ranges[0])
         if count > MOST_RANGES:
             raise ValueError(f"a sequence-set holds {MOST_RANGES} ranges, not {count}")
         return pack(f">H{2 * count}I", 8 * count, *chain.from_iterable(self.ranges))
@@ -149,6 +153,10 @@ class RangeSet:
         """
         first, last = self._unwrapped(lower, upper)
         lowers, uppers = self._lowers, self._uppers
+        if uppers and uppers[-1] == first - 1:
+            # It goes on where the last one ends, as nearly always.
+            uppers[-1] = self._near = last
+            return
         # Those that touch the new range become one with it.
         begin = bisect_left(uppers, first - 1)
         end = bisect_left(lowers, last + 2)
@@ -199,6 +207,8 @@ class RangeSet:
 
     def frozen(self) -> SequenceSet:
         """The set as it is now."""
+        if len(self._lowers) == 1:
+            return SequenceSet(((self._lowers[0] & _MASK, self._uppers[0] & _MASK),))
         pairs = zip(self._lowers, self._uppers, strict=True)
         return SequenceSet(tuple([(lower & _MASK, upper & _MASK) for lower, upper in pairs]))
 

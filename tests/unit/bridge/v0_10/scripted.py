@@ -14,14 +14,21 @@ from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.v0_10.events import CommandsCompleted, IncomingCommand
 from amqpgate.protocol.v0_10.session import AttachedSession
+from amqpgate.wire.codec import ContentHeader
+from amqpgate.wire.codec import encode_header as encode_content_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
-from amqpgate.wire.v0_10.codec import encode_header
+from amqpgate.wire.v0_10.codec import decode_command, decode_header, encode_header
 from amqpgate.wire.v0_10.sequences import SequenceSet
-from amqpgate.wire.v0_10.structs import Command, Struct
+from amqpgate.wire.v0_10.structs import Command, Struct, Unknown
 
 QUEUE = "q"
+
+
+def plain_header(body: bytes) -> bytes:
+    """The content header of a message without properties."""
+    return encode_content_header(ContentHeader(60, len(body), amqp.BasicProperties()))
 
 
 @define(order=True)
@@ -124,7 +131,7 @@ class ScriptedQueue:
                 message = self.ready.pop(0)
                 tag = self._take(message, None)
                 got = amqp.BasicGetOk(tag, message.redelivered, "", QUEUE, 0)
-                return FromBroker(self._main, got, amqp.BasicProperties(), message.body)
+                return FromBroker(self._main, got, plain_header(message.body), message.body)
             case amqp.BasicAck(delivery_tag=tag, multiple=multiple):
                 for one in [one for one in self.unacked if one <= tag] if multiple else [tag]:
                     self.accepted.append(self._settle(one).position)
@@ -161,7 +168,7 @@ class ScriptedQueue:
             message = self.ready.pop(0)
             tag = self._take(message, consumer)
             deliver = amqp.BasicDeliver(consumer.tag, tag, message.redelivered, "", QUEUE)
-            self._coming.append(FromBroker(self._main, deliver, amqp.BasicProperties(), message.body))
+            self._coming.append(FromBroker(self._main, deliver, plain_header(message.body), message.body))
         if not self._is_lazy:
             self.tick()
 
@@ -172,7 +179,7 @@ class Transfer:
 
     number: int
     command: amqp10.MessageTransfer
-    structs: Sequence[Struct]
+    structs: Sequence[Struct | Unknown]
     body: bytes
 
     @property
@@ -206,14 +213,21 @@ class Client(AttachedSession):
         sync: bool = False,
         goes_on: bool = False,
     ) -> int:
+        self.results.append(command)
+        return self._number()
+
+    def send_message(self, command: bytes, header: bytes, body: bytes = b"", *, goes_on: bool = False) -> int:
+        number = self._number()
+        said, _ = decode_command(command)
+        assert isinstance(said, amqp10.MessageTransfer)
+        transfer = Transfer(number, said, decode_header(header), body)
+        self.transfers.append(transfer)
+        self.on_transfer(transfer)
+        return number
+
+    def _number(self) -> int:
         number = self.next
         self.next = (number + 1) & 0xFFFF_FFFF
-        if isinstance(command, amqp10.MessageTransfer):
-            transfer = Transfer(number, command, structs or (), body)
-            self.transfers.append(transfer)
-            self.on_transfer(transfer)
-        else:
-            self.results.append(command)
         return number
 
     def finish(self, first: int, last: int | None = None, *, tell: bool = False) -> None:
@@ -291,7 +305,7 @@ class Stage:
             number, told = self.said.popleft()
             channel = self.link.numbers.at(number)
             if channel is not None:
-                channel.hear(channel.use, told)
+                channel.hear(channel, told)
             self._ask()
             self.session.rest()
             self._ask()

@@ -7,6 +7,7 @@ import pytest
 from amqpgate.bridge.v0_10 import no_local as rules
 from amqpgate.bridge.v0_10.no_local import PUBLISHER_HEADER, NoLocal
 from amqpgate.errors import ProtocolViolation
+from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_9_1 import BasicProperties
 from amqpgate.wire.tables import Table
@@ -104,7 +105,7 @@ def test_marks_are_ones_own() -> None:
     mine, other = NoLocal(), NoLocal()
     for local in (mine, other):
         local.declared("q", is_exclusive=True)
-    message = mine.marked(BasicProperties())
+    message = encode_header(ContentHeader(60, 0, mine.marked(BasicProperties())))
     assert mine.excludes("q", message, is_exclusive=False)
     assert not mine.excludes("other", message, is_exclusive=False)
     assert not other.excludes("q", message, is_exclusive=False)

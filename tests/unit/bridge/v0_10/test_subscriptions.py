@@ -12,7 +12,16 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command
 from amqpgate.wire.v0_10.types import Map, Value
-from tests.unit.bridge.v0_10.scripted import Consumer, Stage, byte_credit, ids, messages, mode, subscribe
+from tests.unit.bridge.v0_10.scripted import (
+    Consumer,
+    Stage,
+    byte_credit,
+    ids,
+    messages,
+    mode,
+    plain_header,
+    subscribe,
+)
 
 CREDIT, WINDOW = 0, 1
 INFINITE = 0xFFFF_FFFF
@@ -300,7 +309,7 @@ def test_nothing_is_sent_after_cancel_and_what_is_on_its_way_goes_back() -> None
     [message] = stage.queue.ready
     stage.queue.unacked[99] = message, None
     deliver = amqp.BasicDeliver("1", 99, False, "", "q")
-    stage.said.append((2, FromBroker(2, deliver, amqp.BasicProperties(), b"late")))
+    stage.said.append((2, FromBroker(2, deliver, plain_header(b"late"), b"late")))
     stage.hear()
     assert stage.take_asked()[-1] == amqp.BasicReject(99, requeue=True)
 

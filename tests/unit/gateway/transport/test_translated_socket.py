@@ -155,3 +155,31 @@ def test_heartbeats_are_sent_where_nothing_was(ends: Ends) -> None:
     assert (sock.has_heard(), sock.has_heard()) == (True, False)
     ends[0].send(record(8)[3:])
     assert sock.recv(1000) == HEARTBEAT
+
+
+class Counted(socket.socket):
+    """It counts how often it is asked."""
+
+    reads = 0
+
+    def recv(self, *args: int) -> bytes:
+        self.reads += 1
+        return super().recv(*args)
+
+
+def test_a_socket_that_gave_less_than_it_has_room_for_is_not_asked_again(ends: Ends) -> None:
+    with Counted(fileno=ends[1].detach()) as near:
+        near.setblocking(False)
+        sock = still(near, Reframing())
+        for count in (1, 100, 2):
+            ends[0].send(records(ACK * count))
+            before, got = near.reads, b""
+            while len(got) < len(ACK) * count:
+                got += sock.recv(1 << 20)
+            assert near.reads == before + 1
+        with pytest.raises(BlockingIOError):
+            sock.recv(1)
+        ends[0].send(records(ACK))
+        ends[0].shutdown(socket.SHUT_WR)
+        assert sock.recv(1 << 20) == ACK
+        assert sock.recv(1 << 20) == b""

@@ -10,8 +10,8 @@ from struct import Struct
 from typing import Final, NamedTuple, TypeVar
 
 from amqpgate.bridge.v0_10.native.copies import NAMELESS, is_silent
-from amqpgate.bridge.v0_10.native.headers import QuickHeader, delivery_part, quick_header
 from amqpgate.bridge.v0_10.properties import to_canonical
+from amqpgate.bridge.v0_10.quick_header import QuickHeader, delivery_part, quick_header
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_BODY, FRAME_HEADER, FRAME_METHOD, FRAME_OVERHEAD
 from amqpgate.wire.codec import ContentHeader, encode_header

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.bridge.v0_10.native.content import _read
-from amqpgate.bridge.v0_10.native.headers import delivery_part, quick_header
+from amqpgate.bridge.v0_10.quick_header import delivery_part, quick_header
 from amqpgate.wire.generated.v0_10 import DeliveryProperties, MessageProperties, ReplyTo
 from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.v0_10.codec import encode_header

@@ -11,6 +11,7 @@ from math import isfinite
 from struct import Struct
 from typing import Final, NamedTuple
 
+from amqpgate.bridge.v0_10.no_local import PUBLISHER_HEADER
 from amqpgate.bridge.v0_10.properties import (
     CORRELATION_ID_HEADER,
     MESSAGE_ID_HEADER,
@@ -79,7 +80,14 @@ _STRINGS: Final[dict[int, tuple[bytes, int]]] = {
 #: Names of headers that are no headers in 0-9-1, or whose value is text whatever it says.
 _APART: Final = frozenset(
     name.encode()
-    for name in (CORRELATION_ID_HEADER, EXCHANGE_HEADER, MESSAGE_ID_HEADER, TYPE_HEADER, *TEXT_BY_NAME)
+    for name in (
+        CORRELATION_ID_HEADER,
+        EXCHANGE_HEADER,
+        MESSAGE_ID_HEADER,
+        PUBLISHER_HEADER,
+        TYPE_HEADER,
+        *TEXT_BY_NAME,
+    )
 )
 _SUBJECT: Final = b"qpid.subject"
 _MODES: Final = (1, 2)
@@ -119,15 +127,15 @@ def delivery_part(header: bytes) -> bytes:
     return header if pos != end else found
 
 
-def quick_header(header: bytes) -> QuickHeader | None:
-    """What it says; None: that is for the long way."""
+def quick_header(header: bytes, login: bytes | None = None) -> QuickHeader | None:
+    """What it says; None: that is for the long way. ``login`` is as in ``properties.to_canonical``."""
     try:
-        return _read(header)
+        return _read(header, login)
     except (_Rare, IndexError, ValueError, struct.error):
         return None
 
 
-def _read(header: bytes) -> QuickHeader:
+def _read(header: bytes, login: bytes | None) -> QuickHeader:
     pos, end = 0, len(header)
     seen = 0
     flags, first, delivery_part, last = 0, b"", b"", b""
@@ -207,6 +215,13 @@ def _read(header: bytes) -> QuickHeader:
             if packing & _USER_ID:
                 user, pos = _short(header, pos)
                 flags |= 1 << 4
+                if login is not None and user[1:] != login:
+                    # It is left out, but for the realm of the one that it is.
+                    if user.startswith(login + b"@", 1):
+                        user = bytes((len(login),)) + login
+                    else:
+                        user = b""
+                        flags ^= 1 << 4
             if packing & _APP_ID:
                 app, pos = _short(header, pos)
                 flags |= 1 << 3
