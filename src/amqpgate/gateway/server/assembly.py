@@ -17,7 +17,6 @@ from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.listeners import Listeners
 from amqpgate.gateway.handshake.pending import PendingHandshakes
 from amqpgate.gateway.handshake.principals import Principals
-from amqpgate.gateway.limits.distributed import DistributedLimits
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.audit.audit import AuditTrail
@@ -178,6 +177,9 @@ def _services(
     yield context.pools.run
     yield observers.taps.run
     if settings.shared_limits is not None:
+        # The client of Redis takes more memory than all of the gateway.
+        from amqpgate.gateway.limits.distributed import DistributedLimits
+
         away = observers.metrics.away.set
         yield DistributedLimits(settings.shared_limits, buckets, registry.granted, away).run
 
