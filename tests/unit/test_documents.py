@@ -15,7 +15,8 @@ import trio
 import yaml
 from click.testing import CliRunner
 
-from amqpgate.admin.http import application
+from amqpgate.admin.application import application
+from amqpgate.admin.http import endpoints_of
 from amqpgate.admin.paths import Path as AdminPath
 from amqpgate.cli import main
 from amqpgate.config import describe, parse
@@ -131,7 +132,8 @@ def admin_paths() -> list[AdminPath]:
     settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
     gateway = assembly.build(settings, PolicySet.empty(), "0")
     gateway.pump.close()
-    routes = application(SingleGateway(gateway), None, over=trio.Event()).routes
+    subject = SingleGateway(gateway)
+    routes = application(subject, endpoints_of(subject), None, over=trio.Event()).routes
     found = [route for route in routes if isinstance(route, AdminPath)]
     return [route for route in found if route.path != "/" and not route.path.startswith("/page/")]
 

@@ -37,8 +37,9 @@ from amqpgate.gateway.server.housekeeping import Housekeeping
 from amqpgate.gateway.server.lifecycle import Lifecycle
 from amqpgate.gateway.server.policy_control import PolicyControl
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
+from amqpgate.gateway.server.policy_state import PolicyState
 from amqpgate.gateway.server.readiness import Readiness
-from amqpgate.gateway.server.reloading import PolicyState, Reloading
+from amqpgate.gateway.server.reloading import Reloading
 from amqpgate.gateway.server.scraping import Scraper
 from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.operation_limits import Report

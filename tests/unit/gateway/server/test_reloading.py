@@ -11,7 +11,8 @@ import trio
 from prometheus_client import CollectorRegistry
 
 from amqpgate.gateway.server import reloading
-from amqpgate.gateway.server.reloading import PolicyState, Reloading, combine
+from amqpgate.gateway.server.policy_state import PolicyState, combine
+from amqpgate.gateway.server.reloading import Reloading
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
 from amqpgate.telemetry.policies import PolicyMetrics
