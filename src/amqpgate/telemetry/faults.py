@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, ParamSpec, TypeVar
 
 import attrs
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
+
+from amqpgate.telemetry.families import Collector, CollectorRegistry, CounterMetricFamily, Metric
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,7 +81,7 @@ class Registry(CollectorRegistry):
     """Of metrics, each of which can fail on its own."""
 
     def collect(self) -> Iterator[Metric]:
-        for collector in list(self._collector_to_names):
+        for collector in self._collectors:
             try:
                 # All of them or none: half a family would be half its series.
                 metrics = list(collector.collect())

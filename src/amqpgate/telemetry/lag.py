@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram
-
+from amqpgate.telemetry.families import CollectorRegistry
 from amqpgate.telemetry.faults import contained
+from amqpgate.telemetry.instruments import Gauge, Histogram
 
 #: Seconds between looks. A loop that stands still for longer is always seen; for half that, every other time.
 INTERVAL: Final = 0.25

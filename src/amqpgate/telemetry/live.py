@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-
+from amqpgate.telemetry.families import Collector, CounterMetricFamily, GaugeMetricFamily, Metric
 from amqpgate.telemetry.readings import PASSAGES, PoolUse, Totals, Traffic
 
 
@@ -15,10 +13,6 @@ class Live(Collector):
 
     def __init__(self, read: Callable[[], Totals | None]) -> None:
         self._read = read
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: there may be nothing to read yet."""
-        return ()
 
     def collect(self) -> Iterator[Metric]:
         now = self._read()

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import attrs
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.metrics_core import Metric
-from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.registry import Collector
+
+from amqpgate.telemetry.exposition import generate_latest, text_string_to_metric_families
+from amqpgate.telemetry.families import Collector, CollectorRegistry, Metric
 
 #: A sum of times, or of answers to yes or no, would tell nothing.
 HOW: Final[dict[str, Callable[[float, float], float]]] = {
@@ -58,7 +57,7 @@ class Merged:
 
     def text(self) -> bytes:
         """Families keep their help and type."""
-        registry = CollectorRegistry(auto_describe=False)
+        registry = CollectorRegistry()
         registry.register(_Fixed(self._metrics()))
         return generate_latest(registry)
 

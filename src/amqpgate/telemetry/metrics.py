@@ -8,24 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import (
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
-    generate_latest,
-)
-
 from amqpgate.telemetry.auditing import AuditCounts, AuditMetrics
+from amqpgate.telemetry.exposition import generate_latest
 from amqpgate.telemetry.faults import FaultMetrics, Registry, contained
+from amqpgate.telemetry.instruments import Counter, Gauge, Histogram
 from amqpgate.telemetry.lag import LagMetrics
 from amqpgate.telemetry.live import Live
 from amqpgate.telemetry.policies import PolicyMetrics
 from amqpgate.telemetry.process import ProcessMetrics
 from amqpgate.telemetry.readings import Totals
-
-# Each would be one more series for every counter, and of several workers nobody's.
-disable_created_metrics()  # type: ignore[no-untyped-call]
 
 #: ``amqpgate_connections_total{outcome=...}``; every way in which a connection can end or not begin.
 OUTCOMES = (
@@ -57,7 +48,7 @@ class Metrics:
         version: str = "",
         compiled: bool = True,
     ) -> None:
-        self.registry = Registry(auto_describe=True)
+        self.registry = Registry()
         self.registry.register(Live(read))
         self.registry.register(FaultMetrics())
         ProcessMetrics(self.registry)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from amqpgate.telemetry.families import CollectorRegistry
+from amqpgate.telemetry.instruments import Counter, Gauge, Value
 
 #: Why a copy did not arrive.
 Reason: TypeAlias = Literal[
@@ -67,10 +68,10 @@ class MirrorAccount:
 
     def __init__(
         self,
-        sampled: Counter,
-        messages: Counter,
-        byte_count: Counter,
-        waiting: Gauge,
+        sampled: Value,
+        messages: Value,
+        byte_count: Value,
+        waiting: Value,
         dropped: Counter,
         upstream: str,
     ) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from amqpgate.telemetry.families import CollectorRegistry
+from amqpgate.telemetry.instruments import Counter, Gauge
 
 
 class PolicyMetrics:

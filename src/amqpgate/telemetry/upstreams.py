@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from amqpgate.telemetry.families import CollectorRegistry
+from amqpgate.telemetry.instruments import Counter, Gauge, Histogram
 
 #: Of a dial.
 OUTCOMES: Final = ("connected", "failed", "broken")

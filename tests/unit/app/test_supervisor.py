@@ -6,13 +6,14 @@ from typing import cast
 
 import trio
 import trio.testing
-from prometheus_client import CollectorRegistry, Gauge
 
 from amqpgate.app.worker_process import Worker
 from amqpgate.app.worker_queries import _WorkerQueries
 from amqpgate.app.worker_rpc import WorkerControl
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.readiness import Readiness
+from amqpgate.telemetry.families import CollectorRegistry
+from amqpgate.telemetry.instruments import Gauge
 
 
 class Ready:

@@ -11,12 +11,12 @@ from pathlib import Path
 import attrs
 import trio
 import yaml
-from prometheus_client.metrics_core import Metric
 
 from amqpgate.config import parse
 from amqpgate.gateway.server.assembly import build
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.policy import PolicySet
+from amqpgate.telemetry.families import Metric
 from amqpgate.telemetry.merge import HOW
 
 FILES = Path(__file__).parents[3] / "helm/amqpgate/files"

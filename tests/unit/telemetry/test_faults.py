@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from prometheus_client import Counter
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
+from amqpgate.telemetry.families import Collector, Metric
 from amqpgate.telemetry.faults import FAULTS, PARTS, Faults, Registry, contained
+from amqpgate.telemetry.instruments import Counter
 from amqpgate.telemetry.metrics import Metrics
 
 
@@ -55,7 +54,7 @@ class _Broken(Collector):
 
 
 def test_a_collector_that_fails_costs_no_other_its_metrics() -> None:
-    registry, before = Registry(auto_describe=True), FAULTS.counts["metrics"]
+    registry, before = Registry(), FAULTS.counts["metrics"]
     Counter("first", "one", registry=registry)
     registry.register(_Broken())
     Counter("last", "one", registry=registry)

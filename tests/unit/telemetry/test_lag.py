@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry
-
+from amqpgate.telemetry.families import CollectorRegistry
 from amqpgate.telemetry.lag import WINDOW, LagMetrics
 
 

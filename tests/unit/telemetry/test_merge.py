@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
+from amqpgate.telemetry.exposition import generate_latest, text_string_to_metric_families
+from amqpgate.telemetry.families import CollectorRegistry
 from amqpgate.telemetry.merge import HOW, Workers
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.policies import PolicyMetrics

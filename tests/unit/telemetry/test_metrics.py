@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import attrs
+import prometheus_client
 import pytest
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
+from amqpgate.telemetry.exposition import generate_latest, text_string_to_metric_families
 from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import OUTCOMES, Metrics
 from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, PoolUse, Totals, Traffic
@@ -191,8 +191,8 @@ def test_the_audit_log_has_its_families() -> None:
 
 def test_a_process_says_what_it_takes() -> None:
     """As the client library has it, which counts open files one by one."""
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
+    registry = prometheus_client.CollectorRegistry()
+    prometheus_client.ProcessCollector(registry=registry)
     seen = samples(Metrics(lambda: TOTALS))
 
     def theirs(name: str) -> float:

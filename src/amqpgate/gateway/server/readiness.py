@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 import trio
-from prometheus_client import Gauge
+
+from amqpgate.telemetry.instruments import Gauge
 
 
 @attrs.define(eq=False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from amqpgate.telemetry.families import CollectorRegistry
+from amqpgate.telemetry.instruments import Counter, Gauge
 
 #: Why a span was not sent. ``open``: too many are under way, and it was not begun. ``queue``: too many wait.
 #: ``refused``: the collector was not there, or did not take it. ``stopped``: the gateway ended first.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import trio
-from prometheus_client import CollectorRegistry, Gauge
 
 from amqpgate.gateway.server.readiness import Readiness
+from amqpgate.telemetry.families import CollectorRegistry
+from amqpgate.telemetry.instruments import Gauge
 
 
 async def test_a_change_is_told_and_nothing_else_is(autojump_clock: trio.testing.MockClock) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
+from amqpgate.telemetry.exposition import text_string_to_metric_families
 from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETURNED, Totals, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from amqpgate.config import HttpUrl, Tracing
+from amqpgate.telemetry.families import CollectorRegistry
 from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.tracing.export import Export
 from amqpgate.telemetry.tracing.semconv import Key, Names
