@@ -46,13 +46,13 @@ class _Family(Metric):
         labels: Sequence[str],
     ) -> None:
         super().__init__(name, documentation, kind)
-        self._labels, self._sample = labels, name + suffix
+        self.label_names, self._sample = labels, name + suffix
         if value is not None:
             self.add_sample(self._sample, {}, value)
 
     def add_metric(self, values: Sequence[str], value: float) -> None:
         """One more, with these values of the labels."""
-        self.add_sample(self._sample, dict(zip(self._labels, values, strict=True)), value)
+        self.add_sample(self._sample, dict(zip(self.label_names, values, strict=True)), value)
 
 
 class CounterMetricFamily(_Family):
@@ -84,15 +84,15 @@ class CollectorRegistry:
     """Of everybody who has metrics, in the order in which they were registered."""
 
     def __init__(self) -> None:
-        self._collectors: list[Collector] = []
+        self.collectors: list[Collector] = []
 
     def register(self, collector: Collector) -> None:
         """One more."""
-        self._collectors.append(collector)
+        self.collectors.append(collector)
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of all."""
-        for collector in self._collectors:
+        for collector in self.collectors:
             yield from collector.collect()
 
     def get_sample_value(self, name: str, labels: Mapping[str, str] | None = None) -> float | None:

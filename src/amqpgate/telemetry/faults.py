@@ -81,7 +81,7 @@ class Registry(CollectorRegistry):
     """Of metrics, each of which can fail on its own."""
 
     def collect(self) -> Iterator[Metric]:
-        for collector in self._collectors:
+        for collector in self.collectors:
             try:
                 # All of them or none: half a family would be half its series.
                 metrics = list(collector.collect())

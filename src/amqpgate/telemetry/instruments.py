@@ -25,7 +25,7 @@ class _Instrument(Generic[C]):
     def __init__(
         self, name: str, documentation: str, labels: Sequence[str] = (), *, registry: CollectorRegistry
     ) -> None:
-        self._name, self._documentation, self._labels = name, documentation, tuple(labels)
+        self._name, self._documentation, self.label_names = name, documentation, tuple(labels)
         self._lock = threading.Lock()
         self._children: dict[tuple[str, ...], C] = {}
         if not labels:
@@ -42,8 +42,8 @@ class _Instrument(Generic[C]):
         """The child of these values of the labels. Raises ``ValueError`` for too few or too many."""
         child = self._children.get(values)
         if child is None:
-            if len(values) != len(self._labels):
-                raise ValueError(f"{self._name} has the labels {self._labels}")
+            if len(values) != len(self.label_names):
+                raise ValueError(f"{self._name} has the labels {self.label_names}")
             with self._lock:
                 child = self._children.setdefault(values, self._make(self._lock))
         return child
@@ -63,7 +63,7 @@ class _Instrument(Generic[C]):
         with self._lock:
             children = list(self._children.items())
         for values, child in children:
-            self._add(metric, dict(zip(self._labels, values, strict=True)), child)
+            self._add(metric, dict(zip(self.label_names, values, strict=True)), child)
         yield metric
 
 

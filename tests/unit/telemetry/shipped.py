@@ -76,8 +76,8 @@ def metrics_table() -> str:
     with gateway() as made:
         registry = made.metrics.registry
         rows = [
-            _row(family, getattr(collector, "_labelnames", ()) or getattr(family, "_labelnames", ()))
-            for collector in registry._collector_to_names
+            _row(family, getattr(collector, "label_names", ()) or getattr(family, "label_names", ()))
+            for collector in registry.collectors
             for family in collector.collect()
         ]
     return "\n".join(["| metric | type | |", "|---|---|---|", *sorted(rows)])
