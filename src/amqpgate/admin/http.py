@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -23,7 +24,6 @@ import trio
 
 from amqpgate.admin.endpoint import Endpoints
 from amqpgate.admin.guarding import Rules
-from amqpgate.admin.https import Certificates
 from amqpgate.admin.lifecycle import lifecycle_endpoints
 from amqpgate.admin.probes import OPEN, probe_endpoints
 from amqpgate.admin.simple import SimpleServer
@@ -101,7 +101,7 @@ class _Server:
         task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Until ``over``, and `LAST_WORDS` longer. The status is the address as a URL."""
-        context = None if tls is None else Certificates(tls).context()
+        context = None if tls is None else _context(tls)
         sock = _listening(address)
         host, port = sock.getsockname()[:2]
         sockets = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
@@ -141,6 +141,13 @@ class _Server:
         from amqpgate.admin.framework import Framework
 
         return Framework(self.make_application(), LAST_WORDS)
+
+
+def _context(tls: ListenerTls) -> ssl.SSLContext:
+    # What it takes is nothing for a supervisor whose interface speaks plain HTTP.
+    from amqpgate.admin.https import Certificates
+
+    return Certificates(tls).context()
 
 
 def _listening(address: Address) -> socket.socket:

@@ -14,8 +14,8 @@ import attrs
 
 from amqpgate.admin.endpoint import Asked, Endpoints, Told, object_in
 from amqpgate.admin.subject import AdminSubject, Refused
-from amqpgate.gateway.handshake.listeners import LINGER
-from amqpgate.gateway.server.lifecycle import Standing, combine
+from amqpgate.gateway.server.standing import Standing, combine
+from amqpgate.gateway.transport.binding import LINGER
 from amqpgate.telemetry.answers import JSON, Answers, encoded
 
 #: How long the workers of a process that is taken over may take to stop listening.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from amqpgate.config import Settings
 from amqpgate.errors import AmqpgateError
-from amqpgate.gateway.server.lifecycle import Phase
+from amqpgate.gateway.server.standing import Phase
 from amqpgate.telemetry.answers import NOTHING, Answers, Args
 from amqpgate.telemetry.events import Item
 

@@ -15,6 +15,7 @@ import trio
 
 from amqpgate import __version__
 from amqpgate.admin.http import LAST_WORDS, serve_admin
+from amqpgate.app.waiting import any_of
 from amqpgate.app.worker_queries import answer_supervisor
 from amqpgate.app.worker_rpc import WorkerConfig
 from amqpgate.config import Admin, Settings
@@ -23,7 +24,6 @@ from amqpgate.datapath.driver import run_hosted
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server import assembly
 from amqpgate.gateway.server.gateway import Gateway
-from amqpgate.gateway.server.lifecycle import any_of
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
 from amqpgate.operator.single import SingleGateway
 from amqpgate.policy import PolicySet, load_folder

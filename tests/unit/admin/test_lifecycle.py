@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 import trio
 
-from amqpgate.gateway.server.lifecycle import Standing, combine
+from amqpgate.gateway.server.standing import Standing, combine
 
 from .test_http import Window, open_window
 

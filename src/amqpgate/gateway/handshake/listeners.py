@@ -18,20 +18,16 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable
-from typing import Final
 
 import attrs
 import trio
 
 from amqpgate.config import Address, Listener, Settings
-from amqpgate.gateway.transport.listener import BACKLOG, accept, bind_all, take
+from amqpgate.gateway.transport.binding import LINGER, bind_all
+from amqpgate.gateway.transport.listener import BACKLOG, accept, take
 from amqpgate.gateway.transport.reuseport import choose_all, choose_among
 
 log = logging.getLogger(__name__)
-
-#: Seconds that a process listens on when another one listens in its place: handshakes that had begun end
-#: meanwhile, one that needs a second SYN included (RFC 6298, section 2: a second).
-LINGER: Final = 1.5
 
 
 @attrs.define(eq=False)
