@@ -47,7 +47,7 @@ log: {{level: warning, format: json}}
 KINDS = {
     "plain": "",
     "audit as JSON": "audit: {format: json, window: 1s}\n",
-    "audit as Parquet": 'audit: {format: parquet, folder: "FOLDER", window: 1s}\n',
+    "audit as Parquet": 'audit: {format: parquet, folder: "FOLDER", window: 1s, rollInterval: 1s}\n',
     "supervisor": "workers: 2\n",
 }
 _MIB = 1 << 20

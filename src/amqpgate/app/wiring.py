@@ -28,6 +28,7 @@ from amqpgate.gateway.server.policy_fit import check_policies, notes_on
 from amqpgate.operator.single import SingleGateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
+from amqpgate.telemetry.audit.arrow import import_arrow
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +81,8 @@ def run(
         settings = worker.settle(settings)
         if worker.limits is not None:
             shared_memory = SharedMemory(worker.limits, worker.workers, worker.number)
+    if settings.audit is not None and settings.audit.format == "parquet":
+        import_arrow()
     gateway = build(settings, shared_memory)
     if worker is not None and worker.paused:
         gateway.pause()
