@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import logging
 import os
 import signal
@@ -155,6 +156,8 @@ async def _serve(
             if worker is not None:
                 root.start_soon(answer_supervisor, worker, gateway)
             if hosted:
+                # The source of what attrs has generated, for tracebacks: 1.6 MiB that sessions can use.
+                linecache.clearcache()
                 # What was loaded stays: full collections, for which all sessions wait, need not look at it.
                 gc.collect()
                 gc.freeze()
