@@ -28,7 +28,7 @@ class Asked:
 
 
 @attrs.frozen
-class Told:
+class EndpointAnswer:
     """The answer, with its media type."""
 
     status: int
@@ -39,7 +39,7 @@ class Told:
 
 
 #: Raises ``Refused``.
-Endpoint: TypeAlias = Callable[[Asked], Awaitable[Told]]
+Endpoint: TypeAlias = Callable[[Asked], Awaitable[EndpointAnswer]]
 #: By method and path.
 Endpoints: TypeAlias = Mapping[tuple[str, str], Endpoint]
 

@@ -12,7 +12,7 @@ from typing import cast
 
 import attrs
 
-from amqpgate.admin.endpoint import Asked, Endpoints, Told, object_in
+from amqpgate.admin.endpoint import Asked, EndpointAnswer, Endpoints, object_in
 from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.gateway.server.standing import Standing, combine
 from amqpgate.gateway.transport.binding import LINGER
@@ -26,16 +26,16 @@ def lifecycle_endpoints(subject: AdminSubject) -> Endpoints:
     """What is asked of ``subject``."""
     has_successor = False
 
-    async def standing(_: Asked) -> Told:
+    async def standing(_: Asked) -> EndpointAnswer:
         return await _shown((await subject.call("lifecycle")).complete())
 
-    async def pause(_: Asked) -> Told:
+    async def pause(_: Asked) -> EndpointAnswer:
         return await _shown((await subject.order("pause")).complete())
 
-    async def resume(_: Asked) -> Told:
+    async def resume(_: Asked) -> EndpointAnswer:
         return await _shown((await subject.order("resume")).complete())
 
-    async def drain(asked: Asked) -> Told:
+    async def drain(asked: Asked) -> EndpointAnswer:
         args = _drain_args(asked.body)
         if "successors" not in args:
             # Who does not answer has ended already, maybe.
@@ -55,9 +55,9 @@ def lifecycle_endpoints(subject: AdminSubject) -> Endpoints:
     }
 
 
-async def _shown(answers: Answers, status: int = 200) -> Told:
+async def _shown(answers: Answers, status: int = 200) -> EndpointAnswer:
     standings = [Standing(**cast("dict[str, JSON]", one)) for one in answers.values()]  # type: ignore[arg-type]
-    return Told(status, await encoded(attrs.asdict(combine(standings))), "application/json")
+    return EndpointAnswer(status, await encoded(attrs.asdict(combine(standings))), "application/json")
 
 
 def _drain_args(body: bytes) -> Mapping[str, JSON]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.admin.endpoint import Asked, Endpoints, Told
+from amqpgate.admin.endpoint import Asked, EndpointAnswer, Endpoints
 from amqpgate.admin.policy_states import policy_state
 from amqpgate.admin.subject import AdminSubject
 from amqpgate.gateway.server.policy_state import PolicyState
@@ -19,22 +19,22 @@ OPEN: Final = frozenset({"/livez", "/readyz", "/startupz"})
 def probe_endpoints(subject: AdminSubject) -> Endpoints:
     """What is told of ``subject``."""
 
-    async def livez(_: Asked) -> Told:
-        return Told(200, b"ok\n")
+    async def livez(_: Asked) -> EndpointAnswer:
+        return EndpointAnswer(200, b"ok\n")
 
-    async def startupz(_: Asked) -> Told:
-        return Told(200, b"started\n") if subject.started else Told(503, b"starting\n")
+    async def startupz(_: Asked) -> EndpointAnswer:
+        return EndpointAnswer(200, b"started\n") if subject.started else EndpointAnswer(503, b"starting\n")
 
-    async def readyz(asked: Asked) -> Told:
+    async def readyz(asked: Asked) -> EndpointAnswer:
         ready = subject.ready
         why = "audit records are not written" if subject.phase == "ready" else subject.phase
         text = "ready\n" if ready else f"not ready: {why}\n"
         if asked.is_trusted:
             text += _policies(await policy_state(subject))
-        return Told(200 if ready else 503, text.encode())
+        return EndpointAnswer(200 if ready else 503, text.encode())
 
-    async def metrics(_: Asked) -> Told:
-        return Told(200, await subject.metrics_text(), "text/plain; version=0.0.4; charset=utf-8")
+    async def metrics(_: Asked) -> EndpointAnswer:
+        return EndpointAnswer(200, await subject.metrics_text(), "text/plain; version=0.0.4; charset=utf-8")
 
     return {
         ("GET", "/livez"): livez,

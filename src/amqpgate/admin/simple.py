@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from amqpgate.admin import plain
-from amqpgate.admin.endpoint import Asked, Endpoints, Told
+from amqpgate.admin.endpoint import Asked, EndpointAnswer, Endpoints
 from amqpgate.admin.guarding import Rules, is_trusted
 from amqpgate.admin.subject import Refused
 from amqpgate.telemetry.answers import IncompleteError
@@ -102,7 +102,7 @@ class SimpleServer:
                 self._idle.discard(scope)
         return None
 
-    async def _answer(self, request: plain.PlainRequest) -> tuple[Told, tuple[str, ...]]:
+    async def _answer(self, request: plain.PlainRequest) -> tuple[EndpointAnswer, tuple[str, ...]]:
         """The answer, and headers that it has besides."""
         is_known = False
         try:
@@ -112,11 +112,11 @@ class SimpleServer:
             told = await self.endpoints[request.method, request.path](Asked(is_known, request.body))
         except Refused as refused:
             more = ("www-authenticate: Bearer",) if refused.status == 401 else ()
-            return Told(refused.status, f"{refused}\n".encode()), more
+            return EndpointAnswer(refused.status, f"{refused}\n".encode()), more
         except IncompleteError as error:
-            return Told(503, f"{error}\n".encode()), ()
+            return EndpointAnswer(503, f"{error}\n".encode()), ()
         except Exception:
             # As the web framework does it. Nobody who asks ends the gateway.
             log.exception("%s %s failed", request.method, request.path)
-            return Told(500, b"Internal Server Error"), ()
+            return EndpointAnswer(500, b"Internal Server Error"), ()
         return told, ()

@@ -94,12 +94,3 @@ class CollectorRegistry:
         """The metrics of all."""
         for collector in self.collectors:
             yield from collector.collect()
-
-    def get_sample_value(self, name: str, labels: Mapping[str, str] | None = None) -> float | None:
-        """The value of one series; None where there is none."""
-        wanted = labels or {}
-        for metric in self.collect():
-            for sample in metric.samples:
-                if sample.name == name and sample.labels == wanted:
-                    return sample.value
-        return None

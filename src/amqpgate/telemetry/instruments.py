@@ -67,7 +67,7 @@ class _Instrument(Generic[C]):
         yield metric
 
 
-class Value:
+class MetricValue:
     """A number."""
 
     __slots__ = ("_function", "_lock", "_value")
@@ -113,16 +113,16 @@ class _Observed:
             self.sum += amount
 
 
-class _Single(_Instrument[Value]):
-    def _make(self, lock: threading.Lock) -> Value:
-        return Value(lock)
+class _Single(_Instrument[MetricValue]):
+    def _make(self, lock: threading.Lock) -> MetricValue:
+        return MetricValue(lock)
 
     def inc(self, amount: float = 1) -> None:
         """So much more, of one without labels."""
         self._children[()].inc(amount)
 
 
-class Counter(_Single):
+class CounterMetric(_Single):
     """What only grows. Its name may be given with or without ``_total``."""
 
     KIND = "counter"
@@ -132,16 +132,16 @@ class Counter(_Single):
     ) -> None:
         super().__init__(name.removesuffix("_total"), documentation, labels, registry=registry)
 
-    def _add(self, metric: Metric, labels: dict[str, str], child: Value) -> None:
+    def _add(self, metric: Metric, labels: dict[str, str], child: MetricValue) -> None:
         metric.add_sample(f"{self._name}_total", labels, child.get())
 
 
-class Gauge(_Single):
+class GaugeMetric(_Single):
     """What goes up and down."""
 
     KIND = "gauge"
 
-    def _add(self, metric: Metric, labels: dict[str, str], child: Value) -> None:
+    def _add(self, metric: Metric, labels: dict[str, str], child: MetricValue) -> None:
         metric.add_sample(self._name, labels, child.get())
 
     def set(self, value: float) -> None:
@@ -153,7 +153,7 @@ class Gauge(_Single):
         self._children[()].set_function(function)
 
 
-class Histogram(_Instrument[_Observed]):
+class HistogramMetric(_Instrument[_Observed]):
     """How many were at most so large, for each of the ``buckets``' bounds."""
 
     KIND = "histogram"

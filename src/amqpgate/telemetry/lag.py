@@ -9,7 +9,7 @@ from typing import Final
 
 from amqpgate.telemetry.families import CollectorRegistry
 from amqpgate.telemetry.faults import contained
-from amqpgate.telemetry.instruments import Gauge, Histogram
+from amqpgate.telemetry.instruments import GaugeMetric, HistogramMetric
 
 #: Seconds between looks. A loop that stands still for longer is always seen; for half that, every other time.
 INTERVAL: Final = 0.25
@@ -24,13 +24,13 @@ class LagMetrics:
         self._clock = clock
         #: When, and how late: each less than the one before it.
         self._worst: deque[tuple[float, float]] = deque()
-        self._lag = Histogram(
+        self._lag = HistogramMetric(
             "amqpgate_loop_lag_seconds",
             "How late the event loop got to a timer, as seen by one look in a quarter of a second.",
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
             registry=registry,
         )
-        longest = Gauge(
+        longest = GaugeMetric(
             "amqpgate_loop_lag_max_seconds",
             "How late it was at most in the last minute; of several workers, the latest.",
             registry=registry,

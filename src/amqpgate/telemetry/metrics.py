@@ -11,7 +11,7 @@ from collections.abc import Callable
 from amqpgate.telemetry.auditing import AuditCounts, AuditMetrics
 from amqpgate.telemetry.exposition import generate_latest
 from amqpgate.telemetry.faults import FaultMetrics, Registry, contained
-from amqpgate.telemetry.instruments import Counter, Gauge, Histogram
+from amqpgate.telemetry.instruments import CounterMetric, GaugeMetric, HistogramMetric
 from amqpgate.telemetry.lag import LagMetrics
 from amqpgate.telemetry.live import Live
 from amqpgate.telemetry.policies import PolicyMetrics
@@ -52,51 +52,51 @@ class Metrics:
         self.registry.register(Live(read))
         self.registry.register(FaultMetrics())
         ProcessMetrics(self.registry)
-        sessions = Counter(
+        sessions = CounterMetric(
             "amqpgate_connections",
             "Client connections by how they ended.",
             ["outcome"],
             registry=self.registry,
         )
         self._outcomes = {name: sessions.labels(name) for name in OUTCOMES}
-        self._denials = Counter(
+        self._denials = CounterMetric(
             "amqpgate_denials",
             "Operations refused by an access policy.",
             ["policy", "rule"],
             registry=self.registry,
         )
-        self._not_transformed = Counter(
+        self._not_transformed = CounterMetric(
             "amqpgate_transform_refusals",
             "Requests refused because a transform policy cannot, or may not, change them.",
             ["operation"],
             registry=self.registry,
         )
-        self._shadow = Counter(
+        self._shadow = CounterMetric(
             "amqpgate_shadow_differences_total",
             "Requests that would have been decided so if policies in mode shadow were enforced.",
             ["policy", "rule", "effect"],
             registry=self.registry,
         )
         self.policies = PolicyMetrics(self.registry)
-        self._limits = Counter(
+        self._limits = CounterMetric(
             "amqpgate_rate_limited",
             "What a rate limit delayed or refused, or would have (enforced: no); waiting for messages is "
             "in amqpgate_throttle_seconds_total.",
             ["policy", "limit", "happened", "enforced"],
             registry=self.registry,
         )
-        self._waits = Counter(
+        self._waits = CounterMetric(
             "amqpgate_throttle_seconds",
             "Seconds that sessions waited for a limit of messages or bytes, as seen by one look a second.",
             ["policy", "limit"],
             registry=self.registry,
         )
-        self.most_connections = Gauge(
+        self.most_connections = GaugeMetric(
             "amqpgate_connections_limit",
             "Connections of clients that are accepted at most.",
             registry=self.registry,
         )
-        self._confirms = Histogram(
+        self._confirms = HistogramMetric(
             "amqpgate_confirm_latency_seconds",
             "From a publish to the broker's confirm; one publish at a time of each session is timed.",
             buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
@@ -104,19 +104,21 @@ class Metrics:
         )
         self.lag = LagMetrics(self.registry)
         AuditMetrics(self.registry, audit)
-        build = Gauge(
+        build = GaugeMetric(
             "amqpgate_build_info",
             "1, with the version, and whether the data path is compiled.",
             ["version", "datapath"],
             registry=self.registry,
         )
         build.labels(version, "compiled" if compiled else "python").set(1)
-        self.away = Gauge(
+        self.away = GaugeMetric(
             "amqpgate_shared_limits_away",
             "1 while limits that are shared cannot be counted together.",
             registry=self.registry,
         )
-        self.ready = Gauge("amqpgate_ready", "1 while new connections are accepted.", registry=self.registry)
+        self.ready = GaugeMetric(
+            "amqpgate_ready", "1 while new connections are accepted.", registry=self.registry
+        )
 
     @contained("metrics", None)
     def ended(self, outcome: str) -> None:

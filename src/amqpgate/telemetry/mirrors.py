@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from amqpgate.telemetry.families import CollectorRegistry
-from amqpgate.telemetry.instruments import Counter, Gauge, Value
+from amqpgate.telemetry.instruments import CounterMetric, GaugeMetric, MetricValue
 
 #: Why a copy did not arrive.
 Reason: TypeAlias = Literal[
@@ -20,31 +20,31 @@ class MirrorMetrics:
     """Registered beside the gateway's other metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._sampled = Counter(
+        self._sampled = CounterMetric(
             "amqpgate_mirror_sampled_messages_total",
             "Publishes that were chosen to be mirrored.",
             ["upstream"],
             registry=registry,
         )
-        self._messages = Counter(
+        self._messages = CounterMetric(
             "amqpgate_mirror_messages_total",
             "Publishes that the mirror has confirmed.",
             ["upstream"],
             registry=registry,
         )
-        self._bytes = Counter(
+        self._bytes = CounterMetric(
             "amqpgate_mirror_bytes_total",
             "Octets of message bodies that the mirror has confirmed.",
             ["upstream"],
             registry=registry,
         )
-        self._dropped = Counter(
+        self._dropped = CounterMetric(
             "amqpgate_mirror_dropped_messages_total",
             "Publishes that were chosen and not mirrored, by reason.",
             ["upstream", "reason"],
             registry=registry,
         )
-        self._waiting = Gauge(
+        self._waiting = GaugeMetric(
             "amqpgate_mirror_queue_bytes",
             "Octets that are held for the mirror, of messages with all that belongs to them.",
             ["upstream"],
@@ -68,11 +68,11 @@ class MirrorAccount:
 
     def __init__(
         self,
-        sampled: Value,
-        messages: Value,
-        byte_count: Value,
-        waiting: Value,
-        dropped: Counter,
+        sampled: MetricValue,
+        messages: MetricValue,
+        byte_count: MetricValue,
+        waiting: MetricValue,
+        dropped: CounterMetric,
         upstream: str,
     ) -> None:
         self._sampled, self._messages, self._bytes = sampled, messages, byte_count

@@ -6,43 +6,43 @@ import time
 from collections.abc import Iterable
 
 from amqpgate.telemetry.families import CollectorRegistry
-from amqpgate.telemetry.instruments import Counter, Gauge
+from amqpgate.telemetry.instruments import CounterMetric, GaugeMetric
 
 
 class PolicyMetrics:
     """Part of a gateway's metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        reloads = Counter(
+        reloads = CounterMetric(
             "amqpgate_policy_reloads",
             "Times that policies were read again, by outcome.",
             ["outcome"],
             registry=registry,
         )
         self._reloads = {ok: reloads.labels("done" if ok else "refused") for ok in (True, False)}
-        self._info = Gauge(
+        self._info = GaugeMetric(
             "amqpgate_policy_info",
             "1 for the digest of the policies in force; of several workers, how many have them.",
             ["digest"],
             registry=registry,
         )
-        self._successful = Gauge(
+        self._successful = GaugeMetric(
             "amqpgate_policy_last_reload_successful",
             "0 while those read last are wrong, and others are in force; of several workers, the least.",
             registry=registry,
         )
-        self._timestamp = Gauge(
+        self._timestamp = GaugeMetric(
             "amqpgate_policy_last_reload_success_timestamp_seconds",
             "When the policies in force were read; of several workers, the earliest.",
             registry=registry,
         )
 
-        self.unselected = Counter(
+        self.unselected = CounterMetric(
             "amqpgate_unselected_sessions",
             "Sessions that no access policy selected when they were opened; defaultAccess decides for them.",
             registry=registry,
         )
-        self._selected = Counter(
+        self._selected = CounterMetric(
             "amqpgate_policy_sessions",
             "Sessions that a policy in force has selected; 0 where it selects nobody seen so far.",
             ["kind", "policy"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from amqpgate.telemetry.families import CollectorRegistry
-from amqpgate.telemetry.instruments import Counter, Gauge, Histogram
+from amqpgate.telemetry.instruments import CounterMetric, GaugeMetric, HistogramMetric
 
 #: Of a dial.
 OUTCOMES: Final = ("connected", "failed", "broken")
@@ -16,44 +16,44 @@ class UpstreamMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         place = ["upstream", "endpoint"]
-        self._dials = Counter(
+        self._dials = CounterMetric(
             "amqpgate_upstream_dials_total",
             "New connections to an endpoint, up to the broker's start.",
             [*place, "outcome"],
             registry=registry,
         )
-        self._dial = Histogram(
+        self._dial = HistogramMetric(
             "amqpgate_upstream_dial_seconds",
             "From the first packet to the broker's start, of the new connections that got one.",
             ["upstream"],
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
             registry=registry,
         )
-        self._ejections = Counter(
+        self._ejections = CounterMetric(
             "amqpgate_upstream_ejections_total",
             "Times that an endpoint was left out since connections failed there.",
             place,
             registry=registry,
         )
-        self._unaffordable = Counter(
+        self._unaffordable = CounterMetric(
             "amqpgate_upstream_retries_refused_total",
             "Second attempts that the retry budget did not allow.",
             ["upstream"],
             registry=registry,
         )
-        self._up = Gauge(
+        self._up = GaugeMetric(
             "amqpgate_upstream_up",
             "Processes whose health checks say that the endpoint is up; all, where there are no checks.",
             place,
             registry=registry,
         )
-        self._choices = Counter(
+        self._choices = CounterMetric(
             "amqpgate_route_choices_total",
             "Connections for which a route was chosen, or (mode shadow) would have been.",
             ["policy", "route", "upstream", "mode"],
             registry=registry,
         )
-        self._paused = Counter(
+        self._paused = CounterMetric(
             "amqpgate_route_pauses_total",
             "Connections that came while their route was paused, by what became of them.",
             ["route", "outcome"],

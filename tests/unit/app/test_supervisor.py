@@ -13,7 +13,7 @@ from amqpgate.app.worker_rpc import WorkerControl
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.readiness import Readiness
 from amqpgate.telemetry.families import CollectorRegistry
-from amqpgate.telemetry.instruments import Gauge
+from amqpgate.telemetry.instruments import GaugeMetric
 
 
 class Ready:
@@ -21,7 +21,7 @@ class Ready:
 
     def __init__(self) -> None:
         self.lifecycle = self
-        self.readiness = Readiness(Gauge("ready", "Ready.", registry=CollectorRegistry()))
+        self.readiness = Readiness(GaugeMetric("ready", "Ready.", registry=CollectorRegistry()))
         self.readiness.become(True)
 
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from amqpgate.telemetry.exposition import generate_latest, text_string_to_metric_families
 from amqpgate.telemetry.families import CollectorRegistry, GaugeMetricFamily, Metric
-from amqpgate.telemetry.instruments import Counter, Gauge, Histogram
+from amqpgate.telemetry.instruments import CounterMetric, GaugeMetric, HistogramMetric
 
 BUCKETS = (0.0005, 0.25, 1, 10)
 
@@ -23,7 +23,7 @@ def written() -> tuple[bytes, bytes]:
     prometheus_client.disable_created_metrics()
     try:
         for registry, library in (
-            (ours, (Counter, Gauge, Histogram)),
+            (ours, (CounterMetric, GaugeMetric, HistogramMetric)),
             (theirs, (prometheus_client.Counter, prometheus_client.Gauge, prometheus_client.Histogram)),
         ):
             counter, gauge, histogram = library
@@ -88,7 +88,7 @@ def test_any_text_and_number_comes_back(value: str, help_: str, number: float) -
 @pytest.mark.parametrize("number", [inf, -inf, nan, 1e300, 1.76e9, 0.0])
 def test_numbers_are_read_by_the_client_library(number: float) -> None:
     registry = CollectorRegistry()
-    Gauge("one", "A number.", registry=registry).set(number)
+    GaugeMetric("one", "A number.", registry=registry).set(number)
     [family] = parse(generate_latest(registry).decode())
     assert family.samples[0].value == number or isnan(number)
 
@@ -100,7 +100,7 @@ def test_what_is_no_such_text_is_an_error(text: str) -> None:
 
 
 def test_labels_are_as_many_as_were_named() -> None:
-    counter = Counter("one", "Text.", ["a"], registry=CollectorRegistry())
+    counter = CounterMetric("one", "Text.", ["a"], registry=CollectorRegistry())
     for values in ((), ("a", "b")):
         with pytest.raises(ValueError, match="has the labels"):
             counter.labels(*values)

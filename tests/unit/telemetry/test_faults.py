@@ -8,7 +8,7 @@ import pytest
 
 from amqpgate.telemetry.families import Collector, Metric
 from amqpgate.telemetry.faults import FAULTS, PARTS, Faults, Registry, contained
-from amqpgate.telemetry.instruments import Counter
+from amqpgate.telemetry.instruments import CounterMetric
 from amqpgate.telemetry.metrics import Metrics
 
 
@@ -55,9 +55,9 @@ class _Broken(Collector):
 
 def test_a_collector_that_fails_costs_no_other_its_metrics() -> None:
     registry, before = Registry(), FAULTS.counts["metrics"]
-    Counter("first", "one", registry=registry)
+    CounterMetric("first", "one", registry=registry)
     registry.register(_Broken())
-    Counter("last", "one", registry=registry)
+    CounterMetric("last", "one", registry=registry)
     assert [metric.name for metric in registry.collect()] == ["first", "last"]
     assert FAULTS.counts["metrics"] == before + 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from amqpgate.telemetry.families import CollectorRegistry
 from amqpgate.telemetry.lag import WINDOW, LagMetrics
+from tests.support.metrics import sample_value
 
 
 class Rig:
@@ -13,7 +14,7 @@ class Rig:
         self.metrics = LagMetrics(self.registry, lambda: self.now)
 
     def value(self, name: str, **labels: str) -> float | None:
-        return self.registry.get_sample_value(name, labels)
+        return sample_value(self.registry, name, labels)
 
     @property
     def worst(self) -> float | None:

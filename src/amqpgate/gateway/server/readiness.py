@@ -5,14 +5,14 @@ from __future__ import annotations
 import attrs
 import trio
 
-from amqpgate.telemetry.instruments import Gauge
+from amqpgate.telemetry.instruments import GaugeMetric
 
 
 @attrs.define(eq=False)
 class Readiness:
     """The readiness of one gateway."""
 
-    gauge: Gauge
+    gauge: GaugeMetric
     ready: bool = attrs.field(default=False, init=False)
     #: Whether it ever was ready.
     started: bool = attrs.field(default=False, init=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from amqpgate.telemetry.families import CollectorRegistry
-from amqpgate.telemetry.instruments import Counter, Gauge
+from amqpgate.telemetry.instruments import CounterMetric, GaugeMetric
 
 #: Why a span was not sent. ``open``: too many are under way, and it was not begun. ``queue``: too many wait.
 #: ``refused``: the collector was not there, or did not take it. ``stopped``: the gateway ended first.
@@ -17,20 +17,22 @@ class TraceCounters:
     """Registered beside the gateway's other metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._sent = Counter("amqpgate_trace_spans", "Spans that the collector has taken.", registry=registry)
-        dropped = Counter(
+        self._sent = CounterMetric(
+            "amqpgate_trace_spans", "Spans that the collector has taken.", registry=registry
+        )
+        dropped = CounterMetric(
             "amqpgate_trace_spans_dropped",
             "Spans that were not sent, by reason.",
             ["reason"],
             registry=registry,
         )
         self._dropped = {reason: dropped.labels(reason) for reason in _REASONS}
-        self._not_injected = Counter(
+        self._not_injected = CounterMetric(
             "amqpgate_trace_contexts_not_injected",
             "Sampled messages that got no trace context: their header would not have fitted into a frame.",
             registry=registry,
         )
-        self.open = Gauge("amqpgate_trace_spans_open", "Spans that are under way.", registry=registry)
+        self.open = GaugeMetric("amqpgate_trace_spans_open", "Spans that are under way.", registry=registry)
 
     def sent(self, spans: int) -> None:
         """The collector has taken so many."""

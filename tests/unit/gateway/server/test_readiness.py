@@ -6,12 +6,13 @@ import trio
 
 from amqpgate.gateway.server.readiness import Readiness
 from amqpgate.telemetry.families import CollectorRegistry
-from amqpgate.telemetry.instruments import Gauge
+from amqpgate.telemetry.instruments import GaugeMetric
+from tests.support.metrics import sample_value
 
 
 async def test_a_change_is_told_and_nothing_else_is(autojump_clock: trio.testing.MockClock) -> None:
     registry = CollectorRegistry()
-    readiness = Readiness(Gauge("ready", "ready", registry=registry))
+    readiness = Readiness(GaugeMetric("ready", "ready", registry=registry))
     first = readiness.changed
     readiness.become(False)
     assert (readiness.ready, readiness.started, first.is_set()) == (False, False, False)
@@ -20,10 +21,10 @@ async def test_a_change_is_told_and_nothing_else_is(autojump_clock: trio.testing
         await trio.testing.wait_all_tasks_blocked()
         readiness.become(True)
     assert (readiness.ready, readiness.started) == (True, True)
-    assert registry.get_sample_value("ready") == 1
+    assert sample_value(registry, "ready") == 1
     second = readiness.changed
     assert second is not first
     readiness.become(False)
     # It was ready once: that does not end.
     assert (readiness.ready, readiness.started, second.is_set()) == (False, True, True)
-    assert registry.get_sample_value("ready") == 0
+    assert sample_value(registry, "ready") == 0

@@ -15,6 +15,7 @@ from amqpgate.telemetry.tracing.semconv import Key, Names
 from amqpgate.telemetry.tracing.spans import Sort, Spans
 from amqpgate.yamldoc import FilePath, Seconds
 from tests.support.inprocess import eventually
+from tests.support.metrics import sample_value
 from tests.support.otlp import Collector
 from tests.support.ports import free_port
 
@@ -47,11 +48,11 @@ class Stand:
         return longest
 
     def sent(self) -> int:
-        return int(self.registry.get_sample_value("amqpgate_trace_spans_total") or 0)
+        return int(sample_value(self.registry, "amqpgate_trace_spans_total") or 0)
 
     def dropped(self, reason: str) -> int:
         labels = {"reason": reason}
-        return int(self.registry.get_sample_value("amqpgate_trace_spans_dropped_total", labels) or 0)
+        return int(sample_value(self.registry, "amqpgate_trace_spans_dropped_total", labels) or 0)
 
 
 def test_spans_arrive_with_who_sends_them(tmp_path: Path) -> None:

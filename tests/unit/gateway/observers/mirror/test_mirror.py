@@ -13,6 +13,7 @@ from amqpgate.gateway.observers.mirror.mirror import FIRST_BACK_OFF, LAST_BACK_O
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage
 from amqpgate.telemetry.families import CollectorRegistry
 from amqpgate.telemetry.mirrors import MirrorMetrics
+from tests.support.metrics import sample_value
 
 
 class Away:
@@ -44,7 +45,7 @@ class Away:
 
     def dropped(self, reason: str) -> int:
         labels = {"upstream": "m", "reason": reason}
-        return int(self.registry.get_sample_value("amqpgate_mirror_dropped_messages_total", labels) or 0)
+        return int(sample_value(self.registry, "amqpgate_mirror_dropped_messages_total", labels) or 0)
 
     @property
     def held(self) -> int:
