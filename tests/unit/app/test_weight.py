@@ -65,7 +65,7 @@ HEAVY = frozenset(
         # Other versions of AMQP, the embedded broker, what only the command line shows.
         "amqpgate.wire.generated.v0_8", "amqpgate.wire.generated.v0_9", "amqpgate.wire.generated.v0_10",
         "amqpgate.bridge.v0_10", "amqpgate.broker", "amqpgate.inject", "amqpgate.pipeline",
-        "amqpgate.cli.demo", "amqpgate.cli.policy",
+        "amqpgate.cli.demo", "amqpgate.cli.policy", "amqpgate.policy.tools", "difflib",
     }
 )  # fmt: skip
 #: The supervisor relays, decides and knows nothing.
