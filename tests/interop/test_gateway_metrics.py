@@ -21,6 +21,7 @@ from amqpgate.gateway.session.observer import find
 from tests.interop.pair import parameters
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually, serving
+from tests.support.metrics import sample_value
 from tests.support.ports import free_port
 from tests.support.prometheus import Prometheus, program, promtool
 from tests.support.rabbitmq import RabbitMQ
@@ -303,7 +304,7 @@ def test_confirms_on_a_link_are_timed_until_the_session_leaves_it(rabbitmq: Rabb
             channel.basic_publish("", "nowhere", b"x")
             (session,) = running.gateway.sessions.values()
             assert session.upstream.is_pooled
-            eventually(lambda: registry.get_sample_value("amqpgate_confirm_latency_seconds_count") == 1)
+            eventually(lambda: sample_value(registry, "amqpgate_confirm_latency_seconds_count") == 1)
             channel.queue_declare("", exclusive=True)
             assert not session.upstream.is_pooled, "it has a connection of its own now"
             # The broker numbers confirms anew there: what is armed would be answered too late.

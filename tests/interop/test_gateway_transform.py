@@ -16,6 +16,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.support.inprocess import InProcess, eventually, serving
+from tests.support.metrics import sample_value
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Message, Talker
 
@@ -348,9 +349,7 @@ def test_what_would_leave_the_prefix_is_refused(
 ) -> None:
     def refused() -> float:
         labels = {"operation": method.NAME}
-        return (
-            gate.gateway.metrics.registry.get_sample_value("amqpgate_transform_refusals_total", labels) or 0
-        )
+        return sample_value(gate.gateway.metrics.registry, "amqpgate_transform_refusals_total", labels) or 0
 
     before = refused()
     with Talker.dial(gate.port()) as talker:

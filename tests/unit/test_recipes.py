@@ -32,10 +32,8 @@ def test_new_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "greet.py").write_text(VERB)
     monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path)])
     assert CliRunner().invoke(cli.main, ["greet"]).exit_code == 2
-    assert set(cli.VERBS) == set(cli.main.commands)
     monkeypatch.setitem(cli.VERBS, "greet", "greet")
     try:
-        cli.add("greet")
         done = CliRunner().invoke(cli.main, ["greet"])
         assert (done.exit_code, done.output) == (0, "hello\n"), done.output
         assert "Say a word." in CliRunner().invoke(cli.main, ["--help"]).output

@@ -8,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from amqpgate.admin.answering import answer, number_of
 from amqpgate.admin.paths import Parameter, Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import DECISION, listed, of
-from amqpgate.admin.subject import AdminSubject, Refused, answer, number_of
+from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.gateway.observers.stats.decisions import KEPT, Sort
 from amqpgate.telemetry.answers import JSON
 

@@ -1,76 +1,50 @@
-"""The admin interface as one application: its paths, who may use them (`guarding`), and the server."""
+"""The admin interface: its addresses, and who answers what comes there.
+
+::
+
+    connection ──▶ `plain` request for an `endpoint` ──▶ its answer      again and again
+        │
+        └────────▶ anything else ──▶ `framework` ──▶ `application`       to its end, with what was read of it
+
+The web framework takes 12 MiB and half a second of CPU. It is imported, in a thread, for the first request
+that needs it; in most processes there is none.
+"""
 
 from __future__ import annotations
 
+import logging
+import socket
+import ssl
 from collections.abc import Awaitable, Callable
-from typing import Final, cast
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-import hypercorn.trio
+import attrs
 import trio
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
-from amqpgate.admin.decisions import decision_handlers
-from amqpgate.admin.events import event_handlers
-from amqpgate.admin.guarding import Guard, is_trusted
-from amqpgate.admin.https import ServerConfig
-from amqpgate.admin.lifecycle import lifecycle_handlers
-from amqpgate.admin.openapi import openapi_handlers
-from amqpgate.admin.page import page_handlers
-from amqpgate.admin.paths import Path
-from amqpgate.admin.policies import policy_handlers
-from amqpgate.admin.pools import pool_handlers
-from amqpgate.admin.probes import probe_handlers
-from amqpgate.admin.routes import route_handlers
-from amqpgate.admin.sessions import session_handlers
-from amqpgate.admin.settings import setting_handlers
-from amqpgate.admin.subject import AdminSubject, Refused
-from amqpgate.admin.tap import tap_handlers
-from amqpgate.admin.upstreams import upstream_handlers
-from amqpgate.config import Address, Admin, AdminTls, ListenerTls
-from amqpgate.telemetry.answers import IncompleteError
-from amqpgate.yamldoc import Secret
+from amqpgate.admin.endpoint import Endpoints
+from amqpgate.admin.guarding import Rules
+from amqpgate.admin.lifecycle import lifecycle_endpoints
+from amqpgate.admin.probes import OPEN, probe_endpoints
+from amqpgate.admin.simple import SimpleServer
+from amqpgate.admin.subject import AdminSubject
+from amqpgate.config import Address, Admin, ListenerTls
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from amqpgate.admin.framework import Framework
+
+log = logging.getLogger(__name__)
 
 #: Seconds for answers and streams that are under way when the gateway ends.
 LAST_WORDS: Final = 1.0
+_BACKLOG: Final = 100
 
 
-def application(
-    subject: AdminSubject, token: Secret | None, *, over: trio.Event, is_loopback: bool = True
-) -> Starlette:
-    """The ASGI application. Streams end at ``over``."""
-    routes: list[Route] = [
-        *probe_handlers(subject, lambda request: is_trusted(request, token)),
-        *setting_handlers(subject),
-        *policy_handlers(subject),
-        *session_handlers(subject),
-        *upstream_handlers(subject),
-        *route_handlers(subject, token),
-        *pool_handlers(subject),
-        *decision_handlers(subject),
-        *event_handlers(subject, over),
-        *lifecycle_handlers(subject),
-        *tap_handlers(subject, token, over),
-        *page_handlers(subject),
-    ]
-    routes += openapi_handlers(routes)
-    is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)
-    return Starlette(
-        routes=routes,
-        middleware=[Middleware(Guard, token, is_open.__contains__, is_loopback=is_loopback)],
-        exception_handlers={Refused: _refused, IncompleteError: _incomplete},
-    )
-
-
-async def _refused(_request: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"{error}\n", cast("Refused", error).status)
-
-
-async def _incomplete(_request: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"{error}\n", 503)
+def endpoints_of(subject: AdminSubject) -> Endpoints:
+    """All that is answered without the web framework."""
+    return {**probe_endpoints(subject), **lifecycle_endpoints(subject)}
 
 
 async def serve_admin(
@@ -80,33 +54,113 @@ async def serve_admin(
     shutdown: Callable[[], Awaitable[None]],
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until ``shutdown`` returns. The status is the addresses that were bound, the probes' last."""
-    over = trio.Event()
-    main = application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback)
+    """Serve until ``shutdown`` returns. The status is the addresses that were bound, the probes' last.
+
+    Raises ``ConfigError`` where its certificate cannot be used, and ``OSError`` where an address is taken.
+    """
+    over, token, is_loopback = trio.Event(), admin.token(), admin.bind.is_loopback
+    endpoints, probes = endpoints_of(subject), probe_endpoints(subject)
+
+    def application() -> Starlette:
+        from amqpgate.admin.application import application
+
+        return application(subject, endpoints, token, over=over, is_loopback=is_loopback)
+
+    def probes_application() -> Starlette:
+        from amqpgate.admin.application import probes_application
+
+        return probes_application(probes)
+
+    tls = None if admin.tls is None else ListenerTls(cert=admin.tls.cert, key=admin.tls.key)
     async with trio.open_nursery() as nursery:
-        bound: list[str] = await nursery.start(_serve, main, admin.bind, admin.tls, over)
+        simple = SimpleServer(endpoints, Rules(token, OPEN, is_loopback))
+        main = _Server(simple, application, over)
+        bound: list[str] = [await nursery.start(main.serve, admin.bind, tls)]
         if admin.probes is not None:
-            probes = Starlette(routes=probe_handlers(subject, lambda _: False))
-            bound += await nursery.start(_serve, probes, admin.probes, None, over)
+            open_to_all = _Server(SimpleServer(probes, None), probes_application, over)
+            bound.append(await nursery.start(open_to_all.serve, admin.probes, None))
         task_status.started(bound)
         await shutdown()
         over.set()
 
 
-async def _serve(
-    served: Starlette,
-    address: Address,
-    tls: AdminTls | None,
-    over: trio.Event,
-    task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    files = None if tls is None else ListenerTls(cert=tls.cert, key=tls.key)
-    config = ServerConfig(str(address), files)
-    config.graceful_timeout = LAST_WORDS
-    await hypercorn.trio.serve(
-        served,  # type: ignore[arg-type]
-        config,
-        shutdown_trigger=over.wait,
-        task_status=task_status,
-        mode="asgi",
-    )
+@attrs.define(eq=False)
+class _Server:
+    """Serves one address."""
+
+    simple: SimpleServer
+    make_application: Callable[[], Starlette]
+    over: trio.Event
+    _framework: Framework | None = attrs.field(default=None, init=False)
+    _loading: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+
+    async def serve(
+        self,
+        address: Address,
+        tls: ListenerTls | None,
+        task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Until ``over``, and `LAST_WORDS` longer. The status is the address as a URL."""
+        context = None if tls is None else _context(tls)
+        sock = _listening(address)
+        host, port = sock.getsockname()[:2]
+        sockets = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+        listener: trio.abc.Listener[trio.abc.Stream] = sockets
+        if context is not None:
+            listener = trio.SSLListener(sockets, context, https_compatible=True)
+        scheme = "http" if context is None else "https"
+        async with trio.open_nursery() as connections:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(
+                    partial(trio.serve_listeners, self._talk, [listener], handler_nursery=connections)
+                )
+                task_status.started(f"{scheme}://{Address(host, port)}")
+                await self.over.wait()
+                nursery.cancel_scope.cancel()
+            self.simple.end()
+            if self._framework is not None:
+                await self._framework.end()
+            connections.cancel_scope.deadline = trio.current_time() + LAST_WORDS
+
+    async def _talk(self, stream: trio.abc.Stream) -> None:
+        """One connection, which is closed afterwards."""
+        rest = await self.simple.serve(stream)
+        if rest is None:
+            return
+        async with self._loading:
+            if self._framework is None:
+                try:
+                    self._framework = await trio.to_thread.run_sync(self._load)
+                except ImportError:
+                    # The files may be another version's by now. What relays goes on.
+                    log.exception("the admin interface answers probes only: a part of it cannot be imported")
+                    return
+        await self._framework.serve(stream, rest)
+
+    def _load(self) -> Framework:
+        from amqpgate.admin.framework import Framework
+
+        return Framework(self.make_application(), LAST_WORDS)
+
+
+def _context(tls: ListenerTls) -> ssl.SSLContext:
+    # What it takes is nothing for a supervisor whose interface speaks plain HTTP.
+    from amqpgate.admin.https import Certificates
+
+    return Certificates(tls).context()
+
+
+def _listening(address: Address) -> socket.socket:
+    """A socket that listens there. An IPv6 address takes what the system has it take of IPv4."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((address.host, address.port))
+        sock.listen(_BACKLOG)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
-
-import hypercorn.config
+from collections.abc import Sequence
+from typing import Final
 
 from amqpgate.config import ListenerTls
 from amqpgate.gateway.transport.tls import TlsContexts
 
+#: What a TLS handshake may settle on (RFC 7301).
+PROTOCOLS: Final = ("h2", "http/1.1")
 
-class ServerConfig(hypercorn.config.Config):
-    """How hypercorn serves one address; ``tls`` None is plain HTTP.
 
-    Raises ``ConfigError`` where its files cannot be used.
-    """
+class Certificates:
+    """The newest certificate of one address. Raises ``ConfigError`` where its files cannot be used."""
 
-    def __init__(self, address: str, tls: ListenerTls | None) -> None:
-        self.bind = [address]
-        self.accesslog = None
-        self.errorlog = logging.getLogger("hypercorn.error")
-        self._tls = tls
+    def __init__(self, tls: ListenerTls, protocols: Sequence[str] = PROTOCOLS) -> None:
+        self._tls, self._protocols = tls, list(protocols)
         self._contexts = TlsContexts()
-        if tls is not None:
-            # That there is TLS; `create_ssl_context` makes it.
-            self.certfile, self.keyfile = str(tls.cert), str(tls.key)
-            # What cannot be used is found before there is a socket.
-            self._newest(tls)
+        # What cannot be used is found before there is a socket.
+        self._newest()
 
-    def create_ssl_context(self) -> ssl.SSLContext | None:
+    def context(self) -> ssl.SSLContext:
         """The context of the socket; each connection that begins gets the one with the newest certificate."""
-        if self._tls is None:
-            return None
-        first = self._newest(self._tls)
-        tls = self._tls
+        first = self._newest()
 
         def choose(connection: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
-            connection.context = self._newest(tls)
+            connection.context = self._newest()
 
         first.sni_callback = choose
         return first
 
-    def _newest(self, tls: ListenerTls) -> ssl.SSLContext:
-        context = self._contexts.for_listener(tls)
+    def _newest(self) -> ssl.SSLContext:
+        context = self._contexts.for_listener(self._tls)
         # OpenSSL asks the connection's context, not the socket's, which protocols there are.
-        context.set_alpn_protocols(self.alpn_protocols)
+        context.set_alpn_protocols(self._protocols)
         return context

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from amqpgate import __version__
+from amqpgate.admin.answering import answer
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
-from amqpgate.admin.subject import answer
 from amqpgate.telemetry.answers import JSON
 
 

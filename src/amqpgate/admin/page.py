@@ -19,9 +19,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from amqpgate import __version__
+from amqpgate.admin.answering import answer, object_of
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, Schema, listed, of
-from amqpgate.admin.subject import AdminSubject, Refused, answer, object_of
+from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.errors import ConfigError
 from amqpgate.operator.explain import request_of
 from amqpgate.operator.graph import MOST, MOST_KEYS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final, cast
@@ -12,18 +11,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from amqpgate.admin.answering import answer
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
+from amqpgate.admin.policy_states import combined, policy_state
 from amqpgate.admin.schemas import POLICIES, POLICY_STATE
-from amqpgate.admin.subject import AdminSubject, answer
-from amqpgate.gateway.server.reloading import PolicyState, Status
-from amqpgate.gateway.server.reloading import combine as combine_states
+from amqpgate.admin.subject import AdminSubject
+from amqpgate.gateway.server.policy_state import Status
 from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS
 from amqpgate.telemetry.answers import JSON, Answers
 
 #: What the answer to a reload says by its status.
 _STATUS: Final[dict[Status, int]] = {"done": 200, "nothing": 409, "refused": 422, "unknown": 503}
-#: How long the workers may take to read the policies again, and to say which ones hold.
-_RELOAD_PATIENCE, _STATE_PATIENCE = 30.0, 0.5
+#: Seconds that the workers may take to read the policies again.
+_RELOAD_PATIENCE: Final = 30.0
 
 
 def policy_handlers(subject: AdminSubject) -> list[Route]:
@@ -35,7 +35,7 @@ def policy_handlers(subject: AdminSubject) -> list[Route]:
         return await answer({**attrs.asdict(state), **combine(answers)})
 
     async def reload(_request: Request) -> Response:
-        state = _combined(await subject.call("reload", patience=_RELOAD_PATIENCE))
+        state = combined(await subject.call("reload", patience=_RELOAD_PATIENCE))
         return Response(state.as_json() + "\n", _STATUS[state.status], media_type="application/json")
 
     return [
@@ -61,16 +61,6 @@ def policy_handlers(subject: AdminSubject) -> list[Route]:
             },
         ),
     ]
-
-
-async def policy_state(subject: AdminSubject) -> PolicyState:
-    """What is in force, and what was wrong with what was read last."""
-    return _combined(await subject.call("policy_state", patience=_STATE_PATIENCE))
-
-
-def _combined(answers: Answers) -> PolicyState:
-    said = [PolicyState.from_json(json.dumps(state)) for state in answers.values()]
-    return combine_states([*said, *[None] * len(answers.silent)])
 
 
 def combine(answers: Answers) -> dict[str, JSON]:

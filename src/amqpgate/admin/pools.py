@@ -8,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from amqpgate.admin.answering import answer
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import listed, of
-from amqpgate.admin.subject import AdminSubject, answer
+from amqpgate.admin.subject import AdminSubject
 from amqpgate.operator.pools import State
 
 

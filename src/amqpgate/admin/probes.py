@@ -1,60 +1,47 @@
-"""``/livez``, ``/readyz``, ``/startupz`` and ``/metrics``: what machines ask."""
+"""``/livez``, ``/readyz``, ``/startupz`` and ``/metrics``: what machines ask, and what they are told.
+
+Who is not trusted is told yes or no, and no more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Final
 
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
-
-from amqpgate.admin.paths import Path, ResponseDoc
-from amqpgate.admin.policies import policy_state
+from amqpgate.admin.endpoint import Asked, EndpointAnswer, Endpoints
+from amqpgate.admin.policy_states import policy_state
 from amqpgate.admin.subject import AdminSubject
-from amqpgate.gateway.server.reloading import PolicyState
+from amqpgate.gateway.server.policy_state import PolicyState
+
+#: Those that need no token.
+OPEN: Final = frozenset({"/livez", "/readyz", "/startupz"})
 
 
-def probe_handlers(subject: AdminSubject, is_trusted: Callable[[Request], bool]) -> list[Route]:
-    """The paths. Who is not trusted is told yes or no, and no more; these paths need no token."""
+def probe_endpoints(subject: AdminSubject) -> Endpoints:
+    """What is told of ``subject``."""
 
-    async def livez(_request: Request) -> Response:
-        return PlainTextResponse("ok\n")
+    async def livez(_: Asked) -> EndpointAnswer:
+        return EndpointAnswer(200, b"ok\n")
 
-    async def startupz(_request: Request) -> Response:
-        if subject.started:
-            return PlainTextResponse("started\n")
-        return PlainTextResponse("starting\n", 503)
+    async def startupz(_: Asked) -> EndpointAnswer:
+        return EndpointAnswer(200, b"started\n") if subject.started else EndpointAnswer(503, b"starting\n")
 
-    async def readyz(request: Request) -> Response:
+    async def readyz(asked: Asked) -> EndpointAnswer:
         ready = subject.ready
         why = "audit records are not written" if subject.phase == "ready" else subject.phase
         text = "ready\n" if ready else f"not ready: {why}\n"
-        if is_trusted(request):
+        if asked.is_trusted:
             text += _policies(await policy_state(subject))
-        return PlainTextResponse(text, status_code=200 if ready else 503)
+        return EndpointAnswer(200 if ready else 503, text.encode())
 
-    async def metrics(_request: Request) -> Response:
-        return Response(await subject.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    async def metrics(_: Asked) -> EndpointAnswer:
+        return EndpointAnswer(200, await subject.metrics_text(), "text/plain; version=0.0.4; charset=utf-8")
 
-    yes = ResponseDoc("Yes.")
-    return [
-        Path("/livez", livez, "Whether the process answers.", answers={200: yes}, is_open=True),
-        Path(
-            "/readyz",
-            readyz,
-            "Whether new connections are accepted; and, for who bears the token, the policies in force.",
-            answers={200: yes, 503: ResponseDoc("No: it starts, is paused, drains, or has lost its audit.")},
-            is_open=True,
-        ),
-        Path(
-            "/startupz",
-            startupz,
-            "Whether they were ever accepted.",
-            answers={200: yes, 503: ResponseDoc("Not yet.")},
-            is_open=True,
-        ),
-        Path("/metrics", metrics, "Prometheus' text format.", answers={200: ResponseDoc("All metrics.")}),
-    ]
+    return {
+        ("GET", "/livez"): livez,
+        ("GET", "/readyz"): readyz,
+        ("GET", "/startupz"): startupz,
+        ("GET", "/metrics"): metrics,
+    }
 
 
 def _policies(state: PolicyState) -> str:

@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from amqpgate.admin.answering import answer
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, TEXT, TRUTH, listed, of
-from amqpgate.admin.subject import AdminSubject, Refused, answer
+from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.telemetry.answers import JSON, Answers
 from amqpgate.yamldoc import Secret
 

@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from amqpgate.admin.answering import answer, number_of, object_of
 from amqpgate.admin.paths import Parameter, Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, DETAIL, ROW, TEXT, listed, of
-from amqpgate.admin.subject import AdminSubject, Refused, answer, number_of, object_of
+from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.operator.sessions import COLUMNS, FILTERS, key_of
 from amqpgate.telemetry.answers import JSON
 

@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from amqpgate.admin.answering import answer, object_of
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import of
-from amqpgate.admin.subject import AdminSubject, Refused, answer, object_of
+from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.logs import LEVELS, set_level, without_passwords
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.yamldoc import Secret, key_of

@@ -25,10 +25,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from amqpgate.admin.answering import number_of
 from amqpgate.admin.guarding import may_change
 from amqpgate.admin.paths import Parameter, Path, ResponseDoc
 from amqpgate.admin.streaming import while_heard
-from amqpgate.admin.subject import AdminSubject, Refused, number_of
+from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.policy.engine.taps import MatchError, parse
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.events import Item
@@ -50,7 +51,7 @@ def tap_handlers(subject: AdminSubject, token: Secret | None, over: trio.Event) 
 
     async def tap(request: Request) -> Response:
         # It makes the gateway work for whoever asks, so no page may ask for it in passing.
-        may_change(request, token)
+        may_change(request.headers, token)
         query = request.query_params
         try:
             match = str(parse(query.get("match", "")))

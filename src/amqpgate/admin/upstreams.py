@@ -9,9 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from amqpgate.admin.answering import answer
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import UPSTREAM, listed, of
-from amqpgate.admin.subject import AdminSubject, answer
+from amqpgate.admin.subject import AdminSubject
 from amqpgate.telemetry.answers import JSON, Answers
 
 

@@ -2,7 +2,8 @@
 
 Each worker is a whole gateway that listens with SO_REUSEPORT, so the kernel spreads new connections
 over them and no connection passes through two processes. The supervisor has the admin interface,
-sums the workers' metrics, passes signals on, and starts a worker again that has died.
+sums the workers' metrics, passes signals on, and starts a worker again that has died. It imports
+nothing of what relays, decides or knows AMQP (`tests/unit/app/test_weight.py`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ import attrs
 import trio
 
 from amqpgate.admin.http import LAST_WORDS, serve_admin
-from amqpgate.admin.routes import State
+from amqpgate.app.waiting import any_of
 from amqpgate.app.worker_process import PATIENCE, Worker, WorkerProcesses, call_of
 from amqpgate.app.worker_rpc import MessageKind
 from amqpgate.config import Settings
 from amqpgate.gateway.limits.shared_memory import SharedMemory
-from amqpgate.gateway.server.lifecycle import Phase, any_of
-from amqpgate.gateway.transport.listener import bind_all
-from amqpgate.operator.queries import CALLS, STREAMS
+from amqpgate.gateway.server.standing import Phase
+from amqpgate.gateway.transport.binding import bind_all
+from amqpgate.operator.names import CALLS, STREAMS
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args, IncompleteError
 from amqpgate.telemetry.events import EventSubscriber, Item
 
@@ -188,7 +189,7 @@ class Supervisor:
         for other in list(self.workers.values()):
             if other.started:
                 with contextlib.suppress(IncompleteError):
-                    for state in cast("list[State]", await other.call("routes", NOTHING)):
+                    for state in cast("list[dict[str, JSON]]", await other.call("routes", NOTHING)):
                         order = {"name": state["id"], "paused": state["paused"]}
                         await newcomer.tell(MessageKind.CALL, call_of("routes", order))
                 return

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import logging
 import signal
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
 
 import attrs
+import hypercorn.config
 import hypercorn.trio
 import trio
 from starlette.applications import Starlette
@@ -25,7 +27,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from amqpgate.admin.https import ServerConfig
+from amqpgate.admin.https import Certificates
+from amqpgate.config import ListenerTls
 from amqpgate.errors import ConfigError
 from amqpgate.inject import BadReviewError, Injector, ReviewAnswer, answer
 
@@ -119,15 +122,25 @@ def _tell(given: ReviewAnswer) -> None:
         log.debug("%s: nothing to do", given.pod)
 
 
-def _config(settings: Injector) -> ServerConfig:
-    config = ServerConfig(str(settings.bind), settings.tls)
-    # With HTTP/2 one connection could ask many questions at once.
-    config.alpn_protocols = ["http/1.1"]
-    config.graceful_timeout = 5.0
-    config.ssl_handshake_timeout = 5.0
-    # Longer than the API server keeps one (90 s): so it is never the one that is surprised.
-    config.keep_alive_timeout = 120.0
-    return config
+class _ServerConfig(hypercorn.config.Config):
+    """How hypercorn serves HTTPS at one address. Raises ``ConfigError`` where its files cannot be used."""
+
+    def __init__(self, address: str, tls: ListenerTls) -> None:
+        self.bind = [address]
+        self.accesslog = None
+        self.errorlog = logging.getLogger("hypercorn.error")
+        # That there is TLS; `create_ssl_context` makes it.
+        self.certfile, self.keyfile = str(tls.cert), str(tls.key)
+        # With HTTP/2 one connection could ask many questions at once.
+        self.alpn_protocols = ["http/1.1"]
+        self.graceful_timeout = 5.0
+        self.ssl_handshake_timeout = 5.0
+        # Longer than the API server keeps one (90 s): so it is never the one that is surprised.
+        self.keep_alive_timeout = 120.0
+        self._certificates = Certificates(tls, self.alpn_protocols)
+
+    def create_ssl_context(self) -> ssl.SSLContext:
+        return self._certificates.context()
 
 
 async def serve(
@@ -144,7 +157,7 @@ async def serve(
         raise ConfigError("the API server calls webhooks by HTTPS only: say tls with cert and key")
     await hypercorn.trio.serve(
         application(settings),  # type: ignore[arg-type]
-        _config(settings),
+        _ServerConfig(str(settings.bind), settings.tls),
         shutdown_trigger=shutdown,
         task_status=task_status,
         mode="asgi",

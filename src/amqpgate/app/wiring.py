@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import logging
 import os
 import signal
@@ -15,6 +16,7 @@ import trio
 
 from amqpgate import __version__
 from amqpgate.admin.http import LAST_WORDS, serve_admin
+from amqpgate.app.waiting import any_of
 from amqpgate.app.worker_queries import answer_supervisor
 from amqpgate.app.worker_rpc import WorkerConfig
 from amqpgate.config import Admin, Settings
@@ -23,11 +25,11 @@ from amqpgate.datapath.driver import run_hosted
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server import assembly
 from amqpgate.gateway.server.gateway import Gateway
-from amqpgate.gateway.server.lifecycle import any_of
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
 from amqpgate.operator.single import SingleGateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
+from amqpgate.telemetry.audit.arrow import import_arrow
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +82,8 @@ def run(
         settings = worker.settle(settings)
         if worker.limits is not None:
             shared_memory = SharedMemory(worker.limits, worker.workers, worker.number)
+    if settings.audit is not None and settings.audit.format == "parquet":
+        import_arrow()
     gateway = build(settings, shared_memory)
     if worker is not None and worker.paused:
         gateway.pause()
@@ -152,6 +156,8 @@ async def _serve(
             if worker is not None:
                 root.start_soon(answer_supervisor, worker, gateway)
             if hosted:
+                # The source of what attrs has generated, for tracebacks: 1.6 MiB that sessions can use.
+                linecache.clearcache()
                 # What was loaded stays: full collections, for which all sessions wait, need not look at it.
                 gc.collect()
                 gc.freeze()

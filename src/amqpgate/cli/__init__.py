@@ -8,8 +8,8 @@ In come words on a command line; out go lines for people, and an exit code:
 2      the command line, the settings or the policies are wrong; nothing was started
 =====  ==============================================================================================
 
-One module per verb, which `VERBS` names; each parses, calls, prints. What they need from the rooms below is
-imported when the verb runs, so that ``--help`` is quick.
+One module per verb, which `VERBS` names; each parses, calls, prints. A verb is imported when it is asked for,
+and what it needs from the rooms below when it runs: so all is quick, and ``run`` holds no other verb.
 
 ``run``     serve              ``check``   look, but do not serve
 ``demo``    show it            ``health``  ask a running gateway
@@ -66,21 +66,26 @@ VERBS: Final[dict[str, str]] = {
 }
 
 
+class Verbs(click.Group):
+    """The verbs, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        # Where there is none, click looks for one that is like it among all.
+        for verb in (cmd_name,) if cmd_name in VERBS else VERBS:
+            command = getattr(import_module(f"{__name__}.{VERBS[verb]}"), verb)
+            assert isinstance(command, click.Command)
+            self.add_command(command)
+        return super().get_command(ctx, cmd_name)
+
+
 @click.group(
+    cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 failed at run time, 2 wrong command line, settings or policies.",
 )
 @click.version_option(__version__, message="amqpgate %(version)s")
 def main() -> None:
     """A transparent AMQP gateway: policy, audit and throttling between clients and brokers."""
-
-
-def add(verb: str) -> None:
-    """Give the front door a verb of `VERBS`."""
-    command = getattr(import_module(f"{__name__}.{VERBS[verb]}"), verb)
-    assert isinstance(command, click.Command)
-    main.add_command(command)
-
-
-for _verb in VERBS:
-    add(_verb)

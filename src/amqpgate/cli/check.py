@@ -36,7 +36,7 @@ def check(config: Path | None, policies: Path | None) -> None:
     """
     if config is None and policies is None:
         raise click.UsageError("say --config FILE, --policies DIR, or both")
-    from amqpgate.cli.show import lines_of, policies_line
+    from amqpgate.cli.show import lines_of, policies_line, policy_lines
     from amqpgate.gateway.server.policy_fit import check_policies, notes_on
     from amqpgate.policy import PolicySet, load_folder
 
@@ -49,7 +49,8 @@ def check(config: Path | None, policies: Path | None) -> None:
         found = load_folder(policies) if policies is not None else PolicySet.empty()
         if settings is not None:
             check_policies(settings, found, os.environ)
-            lines = list(lines_of(settings, found, folder=policies))
+            told = policy_lines(settings, found, folder=policies, is_serving=False)
+            lines = list(lines_of(settings, told))
             lines += [f"note: {note}" for note in notes_on(settings, found)]
         else:
             lines = [policies_line(found, policies)]

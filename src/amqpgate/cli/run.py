@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from amqpgate.cli.child import in_child
 from amqpgate.cli.claims import claimed
 from amqpgate.cli.failures import WRONG, Failure, ensure_free, reported
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from amqpgate.cli.takeover import Takeover
     from amqpgate.config import LogFormat, LogLevel, Settings
@@ -186,28 +187,41 @@ def _run(
     """``on_listening`` is called when clients can connect, and all addresses are this process's."""
     import logging
 
-    import trio
-
-    from amqpgate.app import wiring
     from amqpgate.cli.show import lines_of
 
     log = logging.getLogger(__name__)
 
-    def say(policies: PolicySet, bound: Mapping[str, tuple[str, int]]) -> None:
+    def say(policies: Iterable[str], bound: Mapping[str, tuple[str, int]]) -> None:
         on_listening()
-        for line in lines_of(settings, policies, folder=settings.policies, bound=bound):
+        for line in lines_of(settings, policies, bound=bound):
             log.info("%s", line)
 
     if settings.workers == 1 or is_worker:
+        from amqpgate.app import wiring
 
         def started(gateway: Gateway) -> None:
             if not is_worker:
-                say(gateway.policies, gateway.addresses)
+                say(_told(settings, gateway.policies), gateway.addresses)
 
         return wiring.run(settings, on_started=started, take_over=take_over)
 
+    import trio
+
     from amqpgate.app.supervisor import Supervisor, own_command
 
-    policies = wiring.load_policies(settings)
-    supervisor = Supervisor(settings, own_command(), lambda it: say(policies, it.addresses), take_over)
+    # What policies take stays with a process that ends.
+    told = in_child(lambda: "\n".join(_told(settings, _policies(settings)))).split("\n")
+    supervisor = Supervisor(settings, own_command(), lambda it: say(told, it.addresses), take_over)
     return trio.run(supervisor.run)
+
+
+def _policies(settings: Settings) -> PolicySet:
+    from amqpgate.app import wiring
+
+    return wiring.load_policies(settings)
+
+
+def _told(settings: Settings, policies: PolicySet) -> Iterable[str]:
+    from amqpgate.cli.show import policy_lines
+
+    return policy_lines(settings, policies, folder=settings.policies, is_serving=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,15 +13,13 @@ if TYPE_CHECKING:
 
 def lines_of(
     settings: Settings,
-    policies: PolicySet,
+    policies: Iterable[str],
     *,
-    folder: Path | None,
     bound: Mapping[str, tuple[str, int]] | None = None,
 ) -> Iterator[str]:
     """One line each: where it listens, where it forwards, policies, audit, admin.
 
-    ``folder`` is where the policies come from; ``bound`` gives the addresses that listeners really
-    have, by name.
+    ``policies`` are their `policy_lines`; ``bound`` gives the addresses that listeners really have, by name.
     """
     from amqpgate.config import Address
 
@@ -30,9 +28,19 @@ def lines_of(
         yield listener_line(listener, address)
     for upstream in settings.upstreams:
         yield upstream_line(upstream)
+    yield from policies
+    if settings.audit is not None:
+        yield audit_line(settings.audit)
+    yield admin_line(settings.admin)
+
+
+def policy_lines(
+    settings: Settings, policies: PolicySet, *, folder: Path | None, is_serving: bool
+) -> Iterator[str]:
+    """One line each; ``folder`` is where the policies come from."""
     yield policies_line(policies, folder)
     if folder is not None:
-        yield default_access_line(policies, is_serving=bound is not None)
+        yield default_access_line(policies, is_serving=is_serving)
     logins = {upstream.name: upstream.user for upstream in settings.upstreams}
     for policy in policies.routes:
         for route in policy.spec.routes if policy.spec.mode != "off" else ():
@@ -40,9 +48,6 @@ def lines_of(
                 yield words
             if route.upstream.mirror is not None:
                 yield f"mirroring by route {route.id}: {route.upstream.mirror.shown}"
-    if settings.audit is not None:
-        yield audit_line(settings.audit)
-    yield admin_line(settings.admin)
 
 
 def listener_line(listener: Listener, address: Address) -> str:

@@ -6,8 +6,6 @@ from typing import cast
 
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.policy.engine.requests import Request
-from amqpgate.policy.tools.explain import explain as explained
-from amqpgate.policy.tools.explained import as_data
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.yamldoc import from_python, structure
 from amqpgate.yamldoc.nodes import Plain
@@ -24,6 +22,10 @@ def explain(gateway: Gateway, args: Args) -> JSON:
 
     Raises ``ConfigError``.
     """
+    # Few gateways are ever asked.
+    from amqpgate.policy.tools.explain import explain as explained
+    from amqpgate.policy.tools.explained import as_data
+
     operation = request_of(args["request"]).operation()
     logins = {upstream.name: upstream.user for upstream in gateway.settings.upstreams}
     said = explained(gateway.policies, operation, shadow=bool(args.get("shadow")), logins=logins)

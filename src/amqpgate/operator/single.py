@@ -9,7 +9,7 @@ import attrs
 
 from amqpgate.config import Settings
 from amqpgate.gateway.server.gateway import Gateway
-from amqpgate.gateway.server.lifecycle import Phase
+from amqpgate.gateway.server.standing import Phase
 from amqpgate.operator.queries import STREAMS, begin
 from amqpgate.telemetry.answers import NOTHING, Answers, Args
 from amqpgate.telemetry.events import EventSubscriber, Item

@@ -7,7 +7,7 @@ JSON Schemas under ``spec/schema/`` and the table of ``docs/configuration.md``.
 - `nodes`: text to a tree of nodes that know where they stand (bounded; no aliases, no tags).
 - `environment`: ``${NAME}`` and ``${NAME:-default}`` in scalars.
 - `values`: quantities (`Size`, `Seconds`, `WholeSeconds`), file paths and `Secret`.
-- `structure`: nodes to attrs types through cattrs; ``camelCase`` keys, ``snake_case`` attributes.
+- `structure`: nodes to attrs types; ``camelCase`` keys, ``snake_case`` attributes.
 - `schema`: JSON Schema and Markdown tables from the same types.
 
 Neighbours: `amqpgate.config` and `amqpgate.policy` call it; it knows only `amqpgate.errors`.

@@ -1,4 +1,4 @@
-"""Nodes to frozen attrs types, through one cattrs converter.
+"""Nodes to frozen attrs types.
 
 A document's keys are the attributes' names in camelCase. Each attribute carries its sentence in
 ``metadata=doc("...")``. A class may name keys that a later version will know in the class variable
@@ -15,11 +15,11 @@ import contextlib
 import types
 from collections.abc import Callable
 from collections.abc import Mapping as AbstractMapping
+from functools import cache
 from pathlib import Path
-from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Final, Literal, TypeAlias, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
-import cattrs
 
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc.nodes import Mapping, Mark, Node, Scalar, Sequence
@@ -43,6 +43,9 @@ from amqpgate.yamldoc.values import (
 
 T = TypeVar("T")
 
+#: Makes a value of the type that is its second argument.
+Hook: TypeAlias = Callable[[Node, object], object]
+
 
 def doc(text: str, *, key: str | None = None, default: str | None = None) -> dict[str, str]:
     """Metadata of an attrs field: its sentence, its key if not camelCase, its default in words."""
@@ -65,7 +68,8 @@ def key_of(field: attrs.Attribute[object]) -> str:
 def structure(node: Node, cls: type[T]) -> T:
     """The object of type ``cls`` that ``node`` describes; `ConfigError` at the first thing wrong."""
     try:
-        return _CONVERTER.structure(node, cls)
+        result: T = _structure(node, cls)  # type: ignore[assignment]  # of the hint that was asked for
+        return result
     except Invalid as error:
         raise locate(node, cls, error.path).error(str(error)) from None
 
@@ -95,12 +99,8 @@ def _without_none(hint: object) -> object:
     return rest[0] if _is_optional(hint) and len(rest) == 1 else hint
 
 
-def _origin(hint: object) -> object:
-    return get_origin(hint)
-
-
 def _is_optional(hint: object) -> bool:
-    return _origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
+    return get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
 
 
 def _seen(node: Node) -> str:
@@ -236,7 +236,8 @@ def _literal(node: Node, hint: object) -> object:
     raise node.mark.error(f"expected one of {choices}; not {_seen(node)}{nearest(scalar.shown, allowed)}")
 
 
-def _text_value(node: Node, hint: type[TextValue]) -> TextValue:
+def _text_value(node: Node, hint: object) -> TextValue:
+    assert _is_text_value(hint)
     text = _text(node, str)
     try:
         return hint.parse(text)
@@ -248,22 +249,21 @@ def _items(node: Node, hint: object) -> tuple[object, ...]:
     if not isinstance(node, Sequence):
         raise node.mark.error(f"expected a list, not {_seen(node)}")
     (item, _) = get_args(hint)
-    return tuple(_CONVERTER.structure(entry, item) for entry in node.items)
+    return tuple(_structure(entry, item) for entry in node.items)
 
 
 def _entries(node: Node, hint: object) -> dict[str, object]:
     if not isinstance(node, Mapping):
         raise node.mark.error(f"expected a mapping, not {_seen(node)}")
     (_, value) = get_args(hint)
-    return {key: _CONVERTER.structure(entry, value) for key, entry in node.entries.items()}
+    return {key: _structure(entry, value) for key, entry in node.entries.items()}
 
 
 def _optional(node: Node, hint: object) -> object:
     if isinstance(node, Scalar) and node.kind == "null":
         return None
     inner = _without_none(hint)
-    result: object = _CONVERTER.structure(node, inner)  # type: ignore[arg-type]
-    return result
+    return _structure(node, inner)
 
 
 def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
@@ -287,7 +287,7 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
         values: dict[str, object] = {}
         for key, field in fields.items():
             if key in node.entries:
-                values[field.name] = _CONVERTER.structure(node.entries[key], hints[field.name])
+                values[field.name] = _structure(node.entries[key], hints[field.name])
             elif field.default is attrs.NOTHING:
                 raise node.mark.error(f"key '{key}' is missing")
         try:
@@ -304,34 +304,50 @@ def _known(fields: dict[str, attrs.Attribute[object]]) -> str:
     return ", ".join(fields)
 
 
-def _is_text_value(hint: object) -> bool:
+def _is_text_value(hint: object) -> TypeGuard[type[TextValue]]:
     return isinstance(hint, type) and issubclass(hint, TextValue)
 
 
-def _make_converter() -> cattrs.Converter:
-    converter = cattrs.Converter(detailed_validation=False)
-    converter.register_structure_hook(str, _text)
-    converter.register_structure_hook(bool, _boolean)
-    converter.register_structure_hook(int, _integer)
-    converter.register_structure_hook(Secret, _secret)
-    converter.register_structure_hook(Size, _size)
-    converter.register_structure_hook(Seconds, _seconds)
-    converter.register_structure_hook(WholeSeconds, _whole_seconds)
-    converter.register_structure_hook(Percent, _percent)
-    converter.register_structure_hook(Ratio, _ratio)
-    converter.register_structure_hook(AnyValue, _any_value)
-    converter.register_structure_hook(FilePath, _file)
-    converter.register_structure_hook(FolderPath, _folder)
-    converter.register_structure_hook_func(lambda hint: _origin(hint) is Literal, _literal)
-    converter.register_structure_hook_func(lambda hint: _origin(hint) is tuple, _items)
-    converter.register_structure_hook_func(lambda hint: _origin(hint) is AbstractMapping, _entries)
-    converter.register_structure_hook_func(_is_optional, _optional)
-    # Last registered is asked first: a TextValue is written as text, attrs class or not.
-    converter.register_structure_hook_factory(attrs.has, _class_hook)
-    converter.register_structure_hook_func(_is_text_value, _text_value)
-    return converter
+#: What makes the values of the types that are no types of documents.
+_VALUES: Final[AbstractMapping[object, Hook]] = {
+    str: _text,
+    bool: _boolean,
+    int: _integer,
+    Secret: _secret,
+    Size: _size,
+    Seconds: _seconds,
+    WholeSeconds: _whole_seconds,
+    Percent: _percent,
+    Ratio: _ratio,
+    AnyValue: _any_value,
+    FilePath: _file,
+    FolderPath: _folder,
+}
+_GENERICS: Final[AbstractMapping[object, Hook]] = {
+    Literal: _literal,
+    tuple: _items,
+    AbstractMapping: _entries,
+}
 
 
-_CONVERTER = _make_converter()
+def _structure(node: Node, hint: object) -> object:
+    return _hook_of(hint)(node, hint)
+
+
+@cache
+def _hook_of(hint: object) -> Hook:
+    """What makes values of a type. ``TypeError`` where documents cannot have it."""
+    # A TextValue is written as text, attrs class or not.
+    if _is_text_value(hint):
+        return _text_value
+    if isinstance(hint, type) and attrs.has(hint):
+        return _class_hook(hint)
+    if _is_optional(hint):
+        return _optional
+    hook = _VALUES.get(hint) or _GENERICS.get(get_origin(hint))
+    if hook is None:
+        raise TypeError(f"no value of a document is a {hint}")
+    return hook
+
 
 __all__ = ["ConfigError", "doc", "key_of", "locate", "structure"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -105,6 +104,9 @@ def parse_percent(text: str) -> Percent:
 def nearest(word: str, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the closest of ``known``, or nothing if none is close."""
     names = {name.lower(): name for name in known}
+    # Of a word that is wrong: who has made no mistake need not have it.
+    import difflib
+
     close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.6)
     return f" (did you mean '{names[close[0]]}'?)" if close else ""
 

@@ -12,7 +12,8 @@ import trio.testing
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from amqpgate.admin.http import application
+from amqpgate.admin.application import application
+from amqpgate.admin.http import endpoints_of
 from amqpgate.app.wiring import build
 from amqpgate.config import parse
 from amqpgate.operator.single import SingleGateway
@@ -74,7 +75,8 @@ def _routes() -> tuple[tuple[str, bool], ...]:
 def _application(token: str | None) -> Starlette:
     gateway = build(parse(SETTINGS, {}))
     secret = None if token is None else Secret(token)
-    return application(SingleGateway(gateway), secret, over=trio.Event())
+    subject = SingleGateway(gateway)
+    return application(subject, endpoints_of(subject), secret, over=trio.Event())
 
 
 def seeds() -> Iterator[bytes]:
@@ -144,7 +146,8 @@ async def ask(
     """One request as a server hands it in; a stream ends as soon as it waits."""
     over = trio.Event()
     gateway = build(parse(SETTINGS, {}))
-    app = application(SingleGateway(gateway), None if token is None else Secret(token), over=over)
+    subject, secret = SingleGateway(gateway), None if token is None else Secret(token)
+    app = application(subject, endpoints_of(subject), secret, over=over)
     answer = Answer()
     pieces = [{"type": "http.request", "body": body, "more_body": False}]
     scope: dict[str, Any] = {

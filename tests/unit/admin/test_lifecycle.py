@@ -9,8 +9,6 @@ import urllib.request
 import pytest
 import trio
 
-from amqpgate.gateway.server.lifecycle import Standing, combine
-
 from .test_http import Window, open_window
 
 __all__ = ["open_window"]
@@ -98,11 +96,3 @@ async def test_who_takes_over_is_answered_when_nothing_is_listened_on(open_windo
         with trio.fail_after(20):
             await gateway.lifecycle.handed_over.wait()
     assert [status for status, _ in answers] == [202]
-
-
-def test_several_workers_are_one() -> None:
-    one, two = Standing("ready", 3, 4), Standing("draining", 1, 1, 7.0)
-    assert combine([one, two]) == Standing("draining", 4, 5, 7.0, 2)
-    assert combine([one, one]).state == "ready"
-    assert combine([Standing("paused", 0, 0), one]).state == "paused"
-    assert combine([]) == Standing("starting", 0, 0, None, 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import trio
 from starlette.routing import Route
 
-from amqpgate.admin.http import application
+from amqpgate.admin.application import application
+from amqpgate.admin.http import endpoints_of
 from amqpgate.admin.openapi import document
 from amqpgate.admin.paths import Path
 from amqpgate.app.wiring import build
@@ -18,7 +19,8 @@ SETTINGS = "listeners: [{name: main, bind: '127.0.0.1:0'}]\nupstreams: [{name: b
 def test_every_path_is_in_it_with_what_it_needs() -> None:
     gateway = build(parse(SETTINGS, {}))
     try:
-        routes = application(SingleGateway(gateway), None, over=trio.Event()).routes
+        subject = SingleGateway(gateway)
+        routes = application(subject, endpoints_of(subject), None, over=trio.Event()).routes
     finally:
         gateway.pump.close()
     assert all(isinstance(route, Path) for route in routes)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
-
 import helm_python
 import pytest
 import yaml
 
-from tests.unit.chart.rendering import APPLICATION, CHART, ROOT, Values, assembled, render
+from amqpgate import __version__
+from tests.unit.chart.rendering import APPLICATION, CHART, Values, assembled, render
 
 UPSTREAMS = [{"name": "rabbit", "url": "amqp://rabbit"}]
 CONFIG: Values = {"upstreams": UPSTREAMS}
@@ -126,6 +125,5 @@ def test_helm_finds_nothing_to_say() -> None:
 
 
 def test_it_is_of_the_version_of_the_project() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert chart["appVersion"] == project["version"]
+    assert chart["appVersion"] == __version__

@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from amqpgate.cli import main
+from amqpgate.cli import VERBS, main
 from amqpgate.cli.run import FORMATS, LEVELS
 from amqpgate.config import LogFormat, LogLevel
 
@@ -40,17 +40,19 @@ def test_every_verb_is_listed_with_a_whole_sentence() -> None:
         assert not line.endswith("...")
 
 
-@pytest.mark.parametrize("name", sorted(main.commands))
+@pytest.mark.parametrize("name", sorted(VERBS))
 def test_every_option_has_a_help_text(name: str) -> None:
     result = CliRunner().invoke(main, [name, "--help"])
     assert result.exit_code == 0
-    for parameter in main.commands[name].params:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    for parameter in command.params:
         if not isinstance(parameter, click.Argument):
             assert isinstance(parameter, click.Option)
             assert parameter.help
 
 
-@pytest.mark.parametrize("name", sorted(main.commands))
+@pytest.mark.parametrize("name", sorted(VERBS))
 def test_help_tells_the_exit_codes(name: str) -> None:
     assert "Exit code" in CliRunner().invoke(main, [name, "--help"]).output
 

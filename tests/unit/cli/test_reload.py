@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from amqpgate.cli import main
-from amqpgate.gateway.server.reloading import PolicyState
+from amqpgate.gateway.server.policy_state import PolicyState
 from tests.support.answering import QuietHandler, answering
 
 DIGEST = "0123456789abcdef" * 4

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.metrics import sample_value
 from tests.support.talker import Talker
 
 from .conftest import Stage
@@ -54,7 +55,7 @@ spec:
 
 
 def count(stage: Stage, name: str, **labels: str) -> float:
-    return stage.running.gateway.metrics.registry.get_sample_value(f"amqpgate_trace_{name}", labels) or 0
+    return sample_value(stage.running.gateway.metrics.registry, f"amqpgate_trace_{name}", labels) or 0
 
 
 def publish(client: Talker, headers: dict[str, object] | None = None, key: str = "k") -> None:

@@ -24,20 +24,17 @@ import attrs
 import trio
 
 from amqpgate.config import Address, Listener, Settings
+from amqpgate.gateway.transport.binding import LINGER, bind_all
 from amqpgate.gateway.transport.fibers import Fibers
-from amqpgate.gateway.transport.listener import BACKLOG, accept, bind_all, take
+from amqpgate.gateway.transport.listener import BACKLOG, accept, take
+from amqpgate.gateway.transport.method_stream import prepare_listening
 from amqpgate.gateway.transport.reuseport import choose_all, choose_among
 from amqpgate.gateway.transport.waiting import checkpoint
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a process listens on when another one listens in its place: handshakes that had begun end
-#: meanwhile, one that needs a second SYN included (RFC 6298, section 2: a second).
-LINGER: Final = 1.5
-
 #: Connections that are accepted before others have their turn: each takes some 20 us.
 AT_ONCE: Final = 16
-
 
 @attrs.define(eq=False)
 class Listeners:
@@ -135,6 +132,7 @@ class Listeners:
                     opened.append((unfinished.enter_context(sock), listener))
             # Last, and at once: who has come to one that is closed again, since another one fails, is reset.
             for sock, _ in opened:
+                prepare_listening(sock)
                 sock.listen(BACKLOG)
             unfinished.pop_all()
         return opened

@@ -23,13 +23,13 @@ import os
 import struct
 import time
 from collections.abc import Iterator
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
-from amqpgate.datapath.flows import LEVEL
-from amqpgate.datapath.scanner import Bucket
-from amqpgate.policy import SharedLimit
+if TYPE_CHECKING:
+    from amqpgate.datapath.scanner import Bucket
+    from amqpgate.policy import SharedLimit
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ _DIGEST: Final = 16
 _RATES: Final = struct.Struct("=dd")
 _LEVEL: Final = struct.Struct("=dd")
 _USES: Final = struct.Struct("=i")
-_SLOT: Final = _DIGEST + LEVEL + _RATES.size
+_SLOT: Final = _DIGEST + _LEVEL.size + _RATES.size
 _FREE: Final = bytes(_DIGEST)
 
 
@@ -54,6 +54,9 @@ class Slot:
 
     def bucket(self, rate: float, burst: float) -> Bucket:
         """The bucket that is there."""
+        # The supervisor has the memory, too, and no data path.
+        from amqpgate.datapath.scanner import Bucket
+
         found = Bucket(rate, burst)
         found.share(self.shared.memory, self.slot * _SLOT + _DIGEST)
         return found
@@ -152,7 +155,7 @@ class SharedMemory:
             return False
         at = slot * _SLOT + _DIGEST
         tokens, stamp = _LEVEL.unpack_from(self.memory, at)
-        rate, burst = _RATES.unpack_from(self.memory, at + LEVEL)
+        rate, burst = _RATES.unpack_from(self.memory, at + _LEVEL.size)
         return bool(tokens + (now - stamp) * rate >= burst)
 
     def use(self, slot: int, more: int) -> None:

@@ -17,7 +17,6 @@ from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.listeners import Listeners
 from amqpgate.gateway.handshake.pending import PendingHandshakes
 from amqpgate.gateway.handshake.principals import Principals
-from amqpgate.gateway.limits.distributed import DistributedLimits
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.audit.audit import AuditTrail
@@ -38,8 +37,9 @@ from amqpgate.gateway.server.housekeeping import Housekeeping
 from amqpgate.gateway.server.lifecycle import Lifecycle
 from amqpgate.gateway.server.policy_control import PolicyControl
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
+from amqpgate.gateway.server.policy_state import PolicyState
 from amqpgate.gateway.server.readiness import Readiness
-from amqpgate.gateway.server.reloading import PolicyState, Reloading
+from amqpgate.gateway.server.reloading import Reloading
 from amqpgate.gateway.server.scraping import Scraper
 from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.operation_limits import Report
@@ -181,6 +181,9 @@ def _services(
     yield context.pools.run
     yield observers.taps.run
     if settings.shared_limits is not None:
+        # The client of Redis takes more memory than all of the gateway.
+        from amqpgate.gateway.limits.distributed import DistributedLimits
+
         away = observers.metrics.away.set
         yield DistributedLimits(settings.shared_limits, buckets, registry.granted, away).run
 

@@ -25,10 +25,12 @@ from amqpgate.errors import Forced
 from amqpgate.gateway.handshake.accept import Acceptor
 from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.pool.registry import PoolRegistry
-from amqpgate.gateway.server.lifecycle import Lifecycle, Phase, Standing
+from amqpgate.gateway.server.lifecycle import Lifecycle
 from amqpgate.gateway.server.policy_control import PolicyControl
-from amqpgate.gateway.server.reloading import PolicyState, Reloading
+from amqpgate.gateway.server.policy_state import PolicyState
+from amqpgate.gateway.server.reloading import Reloading
 from amqpgate.gateway.server.scraping import Scraper
+from amqpgate.gateway.server.standing import Phase, Standing
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.upstream.router import Router

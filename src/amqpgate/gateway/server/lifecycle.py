@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, TypeAlias
 
 import attrs
 import trio
@@ -20,42 +19,13 @@ import trio
 from amqpgate.config import Limits
 from amqpgate.gateway.handshake.listeners import Listeners
 from amqpgate.gateway.server.readiness import Readiness
+from amqpgate.gateway.server.standing import Phase, Standing
 from amqpgate.gateway.session.drain import Drain, Times
 from amqpgate.gateway.session.graceful_close import LOOK
 from amqpgate.gateway.session.session import Session
 from amqpgate.telemetry.events import Events
 
 log = logging.getLogger(__name__)
-
-Phase: TypeAlias = Literal["starting", "ready", "paused", "draining"]
-
-#: Of several workers the one that says most about the whole comes first.
-_MOST: Final[tuple[Phase, ...]] = ("draining", "starting", "paused", "ready")
-
-
-@attrs.frozen
-class Standing:
-    """What operators are told."""
-
-    state: Phase
-    sessions: int
-    #: Those included, and who is not logged in yet, or not gone yet.
-    connections: int
-    #: Seconds until a drain is over at the latest; None: there is none.
-    seconds_left: float | None = None
-    workers: int = 1
-
-
-def combine(standings: list[Standing]) -> Standing:
-    """Several workers as one."""
-    left = [one.seconds_left for one in standings if one.seconds_left is not None]
-    return Standing(
-        min((one.state for one in standings), key=_MOST.index, default="starting"),
-        sum(one.sessions for one in standings),
-        sum(one.connections for one in standings),
-        max(left, default=None),
-        len(standings),
-    )
 
 
 @attrs.define(eq=False)
@@ -144,15 +114,3 @@ class Lifecycle:
         """``sessions`` and ``connections`` as `Standing` has them."""
         left = None if self.until == math.inf else max(0.0, self.until - trio.current_time())
         return Standing(self.phase, sessions, connections, left)
-
-
-async def any_of(*events: trio.Event) -> None:
-    """Wait until one of them is set."""
-    async with trio.open_nursery() as nursery:
-
-        async def wait(event: trio.Event) -> None:
-            await event.wait()
-            nursery.cancel_scope.cancel()
-
-        for event in events:
-            nursery.start_soon(wait, event)

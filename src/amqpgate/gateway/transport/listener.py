@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import socket
 
 import trio
 
-from amqpgate.config import Address
-from amqpgate.gateway.transport.method_stream import prepare_listening, unpace
+from amqpgate.gateway.transport.method_stream import unpace
 from amqpgate.gateway.transport.waiting import sleep, wait_readable
 from amqpgate.logs import RECURRING
 
@@ -40,32 +38,6 @@ _BREATH = 0.1
 
 #: Connections that the kernel completes ahead of accept.
 BACKLOG = 4096
-
-
-async def bind_all(bind: Address) -> list[socket.socket]:
-    """Sockets that are bound and do not listen, to every address that the host stands for. With port 0 all of
-    them get the one that the first got. Raises ``OSError`` where one is taken.
-
-    Other processes of the same user may listen there, too (SO_REUSEPORT): workers, and who takes over.
-    """
-    found = await trio.socket.getaddrinfo(
-        bind.host, bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
-    port = bind.port
-    with contextlib.ExitStack() as unfinished:
-        sockets = []
-        for family, kind, protocol, _name, address in dict.fromkeys(found):
-            sock = unfinished.enter_context(socket.socket(family, kind, protocol))
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            sock.bind((address[0], port, *address[2:]))
-            prepare_listening(sock)
-            port = sock.getsockname()[1]
-            sockets.append(sock)
-        unfinished.pop_all()
-    return sockets
 
 
 async def accept(sock: socket.socket) -> tuple[socket.socket, str]:

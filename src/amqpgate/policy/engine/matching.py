@@ -22,8 +22,7 @@ from functools import lru_cache, partial
 from operator import eq, methodcaller
 from typing import Final, Literal, TypeAlias
 
-import re2
-
+from amqpgate.policy.engine.regular_expressions import RegexError, escaped, of_text
 from amqpgate.policy.engine.words import Words, exact, split
 from amqpgate.yamldoc import Invalid
 
@@ -34,9 +33,6 @@ Values: TypeAlias = "Mapping[str, str | None]"
 
 #: Variables that patterns may hold. They stand for themselves: no character in a value is a wildcard.
 VARIABLES: Final = ("user", "vhost", "listener", "sourceIP")
-
-#: Bytes of memory for one compiled regular expression.
-_REGEX_MEMORY: Final = 1 << 20
 
 #: AMQP's short strings, and so all names and routing keys, are at most this long (section 4.2.5.3).
 MAX_BYTES = 255
@@ -66,14 +62,9 @@ def check_pattern(form: Form, text: str) -> None:
         raise Invalid("a prefix is written without the *", form)
     elif form in ("regex", "search"):
         try:
-            _regex(PLACEHOLDER.sub("x", text))
-        except re2.error as error:
-            why = error.args[0]
-            said = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-            raise Invalid(
-                f"not a regular expression of RE2, which has no back-references and no look-around: {said}",
-                form,
-            ) from None
+            of_text(PLACEHOLDER.sub("x", text))
+        except RegexError as error:
+            raise Invalid(str(error), form) from None
 
 
 def variables_in(text: str) -> frozenset[str]:
@@ -90,15 +81,6 @@ def expand(text: str, values: Values) -> str | None:
 
 def _expand(text: str, values: Values) -> str:
     return PLACEHOLDER.sub(lambda match: values[match[1]] or "", text)
-
-
-def _regex(text: str) -> re2._Regexp[str]:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _REGEX_MEMORY
-    # A dot is any character. Without this, a line break in a routing key walks past a rule about `secret.*`.
-    options.dot_nl = True
-    return re2.compile(text, options)
 
 
 def _readable(text: str) -> str:
@@ -205,7 +187,7 @@ class RegexMatcher(Matcher):
     __slots__ = ()
 
     def __init__(self, text: str) -> None:
-        match = _regex(text).fullmatch
+        match = of_text(text).fullmatch
         self.matches = lambda name: match(_readable(name)) is not None
 
     def covers(self, key: str) -> bool:
@@ -224,7 +206,7 @@ class SearchMatcher(Matcher):
     __slots__ = ()
 
     def __init__(self, text: str) -> None:
-        search = _regex(text).search
+        search = of_text(text).search
         self.matches = lambda name: search(_readable(name)) is not None
 
     def covers(self, key: str) -> bool:
@@ -253,9 +235,9 @@ def compile_pattern(form: Form, text: str, values: Values) -> Matcher | None:
     if form in ("regex", "search"):
         if any(_SURROGATE.search(values[name] or "") for name in variables):
             return None  # RE2 could not tell it from others
-        escaped = _REPEATED.sub(r"(?:\1)", text)
-        escaped = PLACEHOLDER.sub(lambda match: re2.escape(values[match[1]] or ""), escaped)
-        return RegexMatcher(escaped) if form == "regex" else SearchMatcher(escaped)
+        expression = _REPEATED.sub(r"(?:\1)", text)
+        expression = PLACEHOLDER.sub(lambda match: escaped(values[match[1]] or ""), expression)
+        return RegexMatcher(expression) if form == "regex" else SearchMatcher(expression)
     return _compiled(form, _expand(text, values))
 
 

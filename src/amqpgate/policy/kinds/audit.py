@@ -19,24 +19,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
-import re2
 
 from amqpgate.policy.engine.conditions import PropertyName
 from amqpgate.policy.engine.first_match import FirstMatch
 from amqpgate.policy.engine.operations import MessageContent, Operation
+from amqpgate.policy.engine.regular_expressions import of_bytes
 from amqpgate.policy.kinds.audit_document import (
     REDACTED,
     AuditLevel,
     AuditPolicy,
     AuditRule,
     Redact,
-    body_regex,
 )
 from amqpgate.policy.kinds.audit_findings import findings
 from amqpgate.policy.kinds.kind import PolicyKind, SessionSelection, by_subjects, rule_variables
+
+if TYPE_CHECKING:
+    from re2 import _Regexp as Regex
 
 #: Bytes of a body behind what is recorded that patterns are looked for in as well, since what matches may
 #: begin before the end and end behind it. Of a match that ends later still, the beginning may be recorded.
@@ -56,7 +58,7 @@ class AuditDecision:
     rule: str | None = None
     max_body: int = 0
     redact: Redact = attrs.field(factory=Redact)
-    _patterns: tuple[tuple[re2._Regexp[bytes], bytes], ...] = ()
+    _patterns: tuple[tuple[Regex[bytes], bytes], ...] = ()
 
     @property
     def is_silent(self) -> bool:
@@ -188,7 +190,7 @@ def session_audit(session: SessionSelection[AuditPolicy]) -> SessionAudit:
 
 
 def _decision(policy: AuditPolicy, rule: AuditRule) -> AuditDecision:
-    patterns = tuple((body_regex(one.regex), one.replacement.encode()) for one in rule.redact.body_patterns)
+    patterns = tuple((of_bytes(one.regex), one.replacement.encode()) for one in rule.redact.body_patterns)
     return AuditDecision(
         rule.level, policy.metadata.name, rule.id, rule.max_body_bytes, rule.redact, patterns
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 import attrs
-import re2
 
 from amqpgate.policy.engine.conditions import PropertyName
 from amqpgate.policy.engine.first_match import FirstMatchRule
+from amqpgate.policy.engine.regular_expressions import RegexError, of_bytes
 from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.kinds.common import Metadata, check_ids
 from amqpgate.yamldoc import Invalid, Size, between, doc, not_empty
@@ -17,9 +17,6 @@ AuditLevel: TypeAlias = Literal["none", "metadata", "headers", "body"]
 
 #: What stands for a header, a property or a body that is not shown.
 REDACTED: Final = "[redacted]"
-
-#: Memory of one compiled pattern, in bytes.
-_REGEX_MEMORY: Final = 1 << 20
 
 
 @attrs.frozen(kw_only=True)
@@ -36,14 +33,9 @@ class BodyPattern:
 
     def __attrs_post_init__(self) -> None:
         try:
-            is_everywhere = body_regex(self.regex).search(b"") is not None
-        except re2.error as error:
-            why = error.args[0]
-            said = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-            raise Invalid(
-                f"not a regular expression of RE2, which has no back-references and no look-around: {said}",
-                "regex",
-            ) from None
+            is_everywhere = of_bytes(self.regex).search(b"") is not None
+        except RegexError as error:
+            raise Invalid(str(error), "regex") from None
         if is_everywhere:
             raise Invalid("matches the empty text, and so everywhere; say + where it says *", "regex")
 
@@ -107,12 +99,3 @@ class AuditPolicy:
     kind: Literal["AuditPolicy"] = attrs.field(metadata=doc("kind of document"))
     metadata: Metadata = attrs.field(metadata=doc("what the document is called"))
     spec: AuditSpec = attrs.field(metadata=doc("what the document says"))
-
-
-def body_regex(text: str) -> re2._Regexp[bytes]:
-    """A regular expression for bytes, whatever text they are or are not."""
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _REGEX_MEMORY
-    options.encoding = re2.Options.Encoding.LATIN1
-    return re2.compile(text.encode(), options)

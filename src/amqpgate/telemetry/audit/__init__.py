@@ -8,6 +8,7 @@ as `amqpgate.records` has them. Nothing here looks at a message, and nobody who 
 - `writer`: the thread; it tries again until it is written.
 - `pieces`: what waits, as columns, with record ids.
 - `parquet`, `lines`: where pieces go. `stream`: the file that outlives a crash, until it is made Parquet.
+- `arrow`: pyarrow, with no more of it than that takes.
 
 Neighbours: ``app`` wires it, ``gateway`` records.
 """

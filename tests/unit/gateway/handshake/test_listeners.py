@@ -12,7 +12,6 @@ import trio
 
 from amqpgate.config import Address, from_flags
 from amqpgate.gateway.handshake import listeners as listeners_module
-from amqpgate.gateway.transport import listener as listener_module
 from amqpgate.gateway.transport.reuseport import choose_among
 from amqpgate.protocol.header import REFUSAL
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -105,7 +104,7 @@ async def test_nobody_gets_in_before_all_addresses_are_had(monkeypatch: pytest.M
     settings = attrs.evolve(settings, listeners=(first, attrs.evolve(first, name="second")))
     addresses: dict[str, tuple[str, int]] = {}
     answers = []
-    bind_all = listener_module.bind_all
+    bind_all = listeners_module.bind_all
 
     async def knock_and_bind(bind: Address) -> list[socket.socket]:
         if len(addresses) == 2:
@@ -113,8 +112,7 @@ async def test_nobody_gets_in_before_all_addresses_are_had(monkeypatch: pytest.M
                 answers.append(client.connect_ex(addresses[first.name]))
         return await bind_all(bind)
 
-    for module in (listeners_module, listener_module):
-        monkeypatch.setattr(module, "bind_all", knock_and_bind)
+    monkeypatch.setattr(listeners_module, "bind_all", knock_and_bind)
     async with running_fibers() as fibers, trio.open_nursery() as nursery:
         listeners = listeners_module.Listeners(settings, lambda *_: None, lambda: None, fibers, addresses)
         await nursery.start(listeners.run)

@@ -15,6 +15,7 @@ from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.housekeeping import Housekeeping
 from amqpgate.policy import PolicySet
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.metrics import sample_value
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.session.test_registry import allowing
 
@@ -69,7 +70,7 @@ def test_two_gateways_of_a_process_share_nothing(made: list[Gateway]) -> None:
     assert one.policies.digest != other.policies.digest
     assert one.metrics.registry is not other.metrics.registry
     value = "amqpgate_connections_limit"
-    found = [gateway.metrics.registry.get_sample_value(value) for gateway in (one, other)]
+    found = [sample_value(gateway.metrics.registry, value) for gateway in (one, other)]
     assert found[1] == 7 != found[0]
     assert not one.router.clusters.keys() ^ other.router.clusters.keys()
     assert all(one.router.clusters[name] is not other.router.clusters[name] for name in one.router.clusters)

@@ -1,4 +1,4 @@
-"""Policies that are read again: what counts as a change, and what several workers say together."""
+"""Policies that are read again: what counts as a change."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 import trio
-from prometheus_client import CollectorRegistry
 
 from amqpgate.gateway.server import reloading
-from amqpgate.gateway.server.reloading import PolicyState, Reloading, combine
+from amqpgate.gateway.server.policy_state import PolicyState
+from amqpgate.gateway.server.reloading import Reloading
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
+from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.policies import PolicyMetrics
+from tests.support.metrics import sample_value
 
 POLICY = """
 apiVersion: amqpgate.io/v1alpha1
@@ -24,9 +26,6 @@ spec:
   subjects: [{user: guest}]
   rules: [{id: all, effect: allow, operations: ["*"]}]
 """
-
-DONE = PolicyState("done", "a" * 64, 100.0)
-WRONG = PolicyState("refused", "a" * 64, 100.0, "unknown key", "p.yaml", 3, 4)
 
 
 class Rig:
@@ -70,7 +69,7 @@ class Rig:
         await self.until(lambda: self.used == used)
 
     def reloads(self, outcome: str) -> float | None:
-        return self.registry.get_sample_value("amqpgate_policy_reloads_total", {"outcome": outcome})
+        return sample_value(self.registry, "amqpgate_policy_reloads_total", {"outcome": outcome})
 
 
 @pytest.fixture
@@ -110,11 +109,11 @@ async def test_what_is_wrong_is_told_once_and_what_is_right_again_clears_it(
     assert (state.file, state.line) == (str(rig.mount / "policy.yaml"), 8)
     await trio.sleep(0.1)
     assert rig.reloads("refused") == 1
-    assert rig.registry.get_sample_value("amqpgate_policy_last_reload_successful") == 0
+    assert sample_value(rig.registry, "amqpgate_policy_last_reload_successful") == 0
     rig.swap(POLICY % "first")  # what is in force anyway
     await rig.until_used(["first"])
     assert rig.reloading.state.error is None
-    assert rig.registry.get_sample_value("amqpgate_policy_last_reload_successful") == 1
+    assert sample_value(rig.registry, "amqpgate_policy_last_reload_successful") == 1
 
 
 async def test_a_folder_that_goes_and_comes_back(rig: Rig, nursery: trio.Nursery) -> None:
@@ -180,21 +179,3 @@ def test_a_stamp_tells_files_apart(tmp_path: Path) -> None:
     assert stamp(tmp_path) == seen[-1]
     (tmp_path / ".hidden.yaml").write_text("")
     assert stamp(tmp_path) == seen[-1]
-
-
-@pytest.mark.parametrize(
-    ("states", "status"),
-    [
-        ([], "unknown"),
-        ([None], "unknown"),
-        ([DONE, DONE], "done"),
-        ([DONE, None], "unknown"),
-        ([DONE, WRONG, None], "refused"),
-        ([DONE, PolicyState("done", "b" * 64, 101.0)], "unknown"),
-    ],
-)
-def test_what_several_workers_say(states: list[PolicyState | None], status: str) -> None:
-    combined = combine(states)
-    assert combined.status == status
-    assert (combined.error is None) == (status == "done")
-    assert PolicyState.from_json(combined.as_json()) == combined

@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import trio
-from prometheus_client import CollectorRegistry
 
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream import health_check
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.health_check import check, look_after
 from amqpgate.telemetry.events import Events, EventSubscriber
+from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.clusters import cluster
 from tests.support.inprocess import PATIENCE, Doorway
+from tests.support.metrics import sample_value
 from tests.support.talker import Talker
 
 
@@ -149,4 +150,4 @@ async def test_a_change_is_told_once_and_a_check_that_fails_ends_no_other(
         ("h:1", True, None),
         ("h:2", False, "a defect"),
     ]
-    assert registry.get_sample_value("amqpgate_upstream_up", {"upstream": "c", "endpoint": "h:2"}) == 0
+    assert sample_value(registry, "amqpgate_upstream_up", {"upstream": "c", "endpoint": "h:2"}) == 0

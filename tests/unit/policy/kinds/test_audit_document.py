@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.errors import ConfigError
-from amqpgate.policy.kinds.audit_document import REDACTED, body_regex
+from amqpgate.policy.engine.regular_expressions import of_bytes
+from amqpgate.policy.kinds.audit_document import REDACTED
 from tests.unit.policy.audits import CARDS, policies, policy
 
 
@@ -61,7 +62,7 @@ def test_two_rules_of_one_id() -> None:
     ],
 )
 def test_a_pattern_is_for_bytes(regex: str, body: bytes, found: bytes) -> None:
-    match = body_regex(regex).search(body)
+    match = of_bytes(regex).search(body)
     assert match is not None
     assert match.group() == found
 

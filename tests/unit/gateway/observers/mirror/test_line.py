@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from amqpgate.gateway.observers.mirror.line import (
     CHANNELS,
@@ -14,10 +13,12 @@ from amqpgate.gateway.observers.mirror.line import (
 )
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage
 from amqpgate.protocol.frames import FrameDecoder, method_frame
+from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from tests.support.metrics import sample_value
 
 
 class Stand:
@@ -29,7 +30,7 @@ class Stand:
         self.line = MirrorLine("m", "me", frame_max, channel_max, account)
 
     def count(self, name: str, **labels: str) -> float:
-        return self.registry.get_sample_value(f"amqpgate_mirror_{name}", {"upstream": "m"} | labels) or 0
+        return sample_value(self.registry, f"amqpgate_mirror_{name}", {"upstream": "m"} | labels) or 0
 
     def refused(self) -> float:
         return self.count("dropped_messages_total", reason="refused")

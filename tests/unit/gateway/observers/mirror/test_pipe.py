@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import trio
-from prometheus_client import CollectorRegistry
 
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.observers.mirror.line import MirrorLine
@@ -15,10 +14,12 @@ from amqpgate.gateway.observers.mirror.pipe import MirrorPipe
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
 from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.protocol.methods import Role
+from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import PATIENCE
+from tests.support.metrics import sample_value
 from tests.support.talker import Talker
 
 
@@ -44,7 +45,7 @@ class Stand:
 
     def count(self, name: str, **labels: str) -> int:
         name = f"amqpgate_mirror_{name}messages_total"
-        return int(self.registry.get_sample_value(name, {"upstream": "m"} | labels) or 0)
+        return int(sample_value(self.registry, name, {"upstream": "m"} | labels) or 0)
 
     async def run(self, plays: Callable[[Talker], None]) -> AmqpgateError | None:
         """Why it ended, while the broker plays its part."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from amqpgate.datapath.scanner import ByChannel, Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
@@ -18,10 +17,12 @@ from amqpgate.policy import Mirror, Operation, Principal
 from amqpgate.policy.engine.subjects import NamePattern
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.protocol.frames import encode_frame
+from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.yamldoc import Percent, Size
 from tests.support.frames import content_frames
+from tests.support.metrics import sample_value
 
 
 class Stand:
@@ -45,7 +46,7 @@ class Stand:
 
     def count(self, name: str, **labels: str) -> float:
         labels = {"upstream": "m"} | labels
-        return self.registry.get_sample_value(f"amqpgate_mirror_{name}", labels) or 0
+        return sample_value(self.registry, f"amqpgate_mirror_{name}", labels) or 0
 
     def dropped(self, reason: str) -> float:
         return self.count("dropped_messages_total", reason=reason)

@@ -1,0 +1,122 @@
+"""Answers `plain` requests for `endpoint`s on a connection, until something else comes on it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+import attrs
+import trio
+
+from amqpgate.admin import plain
+from amqpgate.admin.endpoint import Asked, EndpointAnswer, Endpoints
+from amqpgate.admin.guarding import Rules, is_trusted
+from amqpgate.admin.subject import Refused
+from amqpgate.telemetry.answers import IncompleteError
+
+log = logging.getLogger(__name__)
+
+#: Seconds that a connection may take for a request, the silence before it included.
+_IDLE: Final = 5.0
+#: Seconds that a peer may take for its TLS handshake, or to read an answer.
+_PATIENCE: Final = 60.0
+_READ: Final = 4096
+
+
+@attrs.define(eq=False)
+class SimpleServer:
+    """Serves the connections of one address."""
+
+    endpoints: Endpoints
+    #: Who may ask for what; None where all may ask for everything, and nobody is trusted.
+    rules: Rules | None
+    _is_over: bool = attrs.field(default=False, init=False)
+    #: Of connections that nothing is under way on.
+    _idle: set[trio.CancelScope] = attrs.field(factory=set, init=False)
+
+    async def serve(self, stream: trio.abc.Stream) -> bytes | None:
+        """What was read and is not for this, once that has come; None where the connection is over."""
+        try:
+            if isinstance(stream, trio.SSLStream):
+                with trio.fail_after(_PATIENCE):
+                    await stream.do_handshake()
+                if stream.selected_alpn_protocol() == "h2":
+                    return b""
+            return await self._serve(stream)
+        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            return None
+
+    def end(self) -> None:
+        """Requests that are under way are answered, and no others."""
+        self._is_over = True
+        for scope in self._idle:
+            scope.cancel()
+
+    async def _serve(self, stream: trio.abc.Stream) -> bytes | None:
+        data = bytearray()
+        while not self._is_over:
+            try:
+                request = await self._receive(stream, data)
+            except plain.NotPlainError:
+                return bytes(data)
+            if request is None:
+                return None
+            endpoint = (request.method, request.path)
+            if endpoint not in self.endpoints:
+                return bytes(data)
+            del data[: request.size]
+            told, more = await self._answer(request)
+            text = plain.response(
+                told.status,
+                told.body,
+                told.media,
+                now=time.time(),
+                keeps_alive=request.keeps_alive,
+                more=more,
+            )
+            with trio.fail_after(_PATIENCE):
+                await stream.send_all(text)
+            if told.after is not None:
+                told.after()
+            if not request.keeps_alive:
+                await stream.aclose()
+                return None
+        return None
+
+    async def _receive(self, stream: trio.abc.Stream, data: bytearray) -> plain.PlainRequest | None:
+        """The next request, the first bytes of ``data``; None at the end, and after `_IDLE` seconds.
+
+        Raises ``NotPlainError``.
+        """
+        with trio.move_on_after(_IDLE) as scope:
+            self._idle.add(scope)
+            try:
+                while (request := plain.read(data)) is None:
+                    piece = await stream.receive_some(_READ)
+                    if not piece:
+                        return None
+                    data += piece
+                return request
+            finally:
+                self._idle.discard(scope)
+        return None
+
+    async def _answer(self, request: plain.PlainRequest) -> tuple[EndpointAnswer, tuple[str, ...]]:
+        """The answer, and headers that it has besides."""
+        is_known = False
+        try:
+            if self.rules is not None:
+                self.rules.check(request.method, request.path, b"", request.headers)
+                is_known = is_trusted(request.headers, self.rules.token)
+            told = await self.endpoints[request.method, request.path](Asked(is_known, request.body))
+        except Refused as refused:
+            more = ("www-authenticate: Bearer",) if refused.status == 401 else ()
+            return EndpointAnswer(refused.status, f"{refused}\n".encode()), more
+        except IncompleteError as error:
+            return EndpointAnswer(503, f"{error}\n".encode()), ()
+        except Exception:
+            # As the web framework does it. Nobody who asks ends the gateway.
+            log.exception("%s %s failed", request.method, request.path)
+            return EndpointAnswer(500, b"Internal Server Error"), ()
+        return told, ()

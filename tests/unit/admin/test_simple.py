@@ -1,0 +1,251 @@
+"""Connections whose requests are answered without the web framework, and those that go on to it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import attrs
+import pytest
+import trio
+import trustme
+
+from amqpgate.admin import http, simple
+from amqpgate.admin.http import _Server, serve_admin
+from amqpgate.app.wiring import build
+from amqpgate.config import parse
+from amqpgate.operator.single import SingleGateway
+
+T = TypeVar("T")
+
+SETTINGS = """
+listeners: [{name: main, bind: "127.0.0.1:0"}]
+upstreams: [{name: broker, host: 127.0.0.1}]
+admin: {bind: "127.0.0.1:0"%s}
+"""
+
+
+@attrs.define
+class Interface:
+    """One that is served."""
+
+    port: int
+    loaded: list[str]
+    over: trio.Event
+    ended: trio.Event
+    authority: trustme.CA | None = None
+
+    @contextmanager
+    def dial(self, *protocols: str) -> Iterator[socket.socket]:
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        if self.authority is not None:
+            context = ssl.create_default_context()
+            self.authority.configure_trust(context)
+            context.set_alpn_protocols(protocols)
+            sock = context.wrap_socket(sock, server_hostname="localhost")
+        with closing(sock):
+            yield sock
+
+
+@pytest.fixture
+async def open_interface(
+    tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., object]:
+    loaded: list[str] = []
+    load = _Server._load
+
+    def noted(server: _Server) -> object:
+        loaded.append("framework")
+        return load(server)
+
+    monkeypatch.setattr(_Server, "_load", noted)
+
+    async def open_it(authority: trustme.CA | None = None, more: str = "") -> Interface:
+        if authority is not None:
+            leaf = authority.issue_cert("localhost")
+            leaf.private_key_pem.write_to_path(tmp_path / "key")
+            leaf.cert_chain_pems[0].write_to_path(tmp_path / "cert")
+            more += ", tls: {cert: cert, key: key}"
+        settings = parse(SETTINGS % more, {}, file=str(tmp_path / "amqpgate.yaml"))
+        gateway = build(settings)
+        over, ended = trio.Event(), trio.Event()
+
+        async def serve(task_status: trio.TaskStatus[list[str]]) -> None:
+            assert settings.admin is not None
+            await serve_admin(
+                settings.admin, SingleGateway(gateway), shutdown=over.wait, task_status=task_status
+            )
+            ended.set()
+
+        (address,) = await nursery.start(serve)
+        return Interface(int(address.rpartition(":")[2]), loaded, over, ended, authority)
+
+    return open_it
+
+
+def get(path: str, *more: str, method: str = "GET") -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", *more, "", ""]).encode()
+
+
+def answer(sock: socket.socket) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of the next answer."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = sock.recv(1)
+        assert piece, data
+        data += piece
+    first, *lines = data.decode().strip().split("\r\n")
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    body = b""
+    while len(body) < int(headers["content-length"]):
+        body += sock.recv(int(headers["content-length"]) - len(body))
+    return int(first.split()[1]), headers, body
+
+
+async def aside(do: Callable[[], T]) -> T:
+    return await trio.to_thread.run_sync(do)
+
+
+async def test_probes_load_nothing(open_interface: Callable[..., object]) -> None:
+    served = await open_interface()
+
+    def ask() -> None:
+        with served.dial() as sock:
+            # Two at once, in pieces.
+            both = get("/livez") + get("/metrics")
+            for at in range(0, len(both), 7):
+                sock.sendall(both[at : at + 7])
+            assert answer(sock)[::2] == (200, b"ok\n")
+            status, headers, body = answer(sock)
+            assert (status, headers["content-type"][:25]) == (200, "text/plain; version=0.0.4")
+            assert b"amqpgate_ready 0.0\n" in body
+            sock.sendall(get("/lifecycle", "Connection: close"))
+            status, headers, body = answer(sock)
+            assert (status, headers["connection"]) == (200, "close")
+            assert b'"state": "starting"' in body
+            assert sock.recv(1) == b""
+
+    await aside(ask)
+    assert served.loaded == []
+
+
+async def test_what_is_not_granted_is_not_told(open_interface: Callable[..., object], tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t0ken")
+    served = await open_interface(more=", tokenFile: token")
+
+    def ask() -> None:
+        with served.dial() as sock:
+            sock.sendall(get("/metrics") + get("/metrics", "Authorization: Bearer t0ken"))
+            status, headers, body = answer(sock)
+            assert (status, headers["www-authenticate"]) == (401, "Bearer")
+            assert b"amqpgate" not in body
+            assert answer(sock)[0] == 200
+            sock.sendall(get("/drain", method="POST"))
+            assert answer(sock)[0] == 401
+            sock.sendall(get("/livez").replace(b"localhost", b"evil.example"))
+            assert answer(sock)[0] == 421
+
+    await aside(ask)
+    assert served.loaded == []
+
+
+async def test_a_change_is_asked_for_by_no_page(open_interface: Callable[..., object]) -> None:
+    served = await open_interface()
+
+    def ask() -> None:
+        with served.dial() as sock:
+            sock.sendall(get("/pause", method="POST"))
+            assert answer(sock)[0] == 403
+            body = '{"successors": 0}'
+            headers = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+            sock.sendall(get("/drain", *headers, method="POST") + body.encode())
+            status, _, text = answer(sock)
+            assert (status, text) == (400, b"successors: a number from 1 to 256\n")
+
+    await aside(ask)
+    assert served.loaded == []
+
+
+async def test_a_connection_goes_on_with_the_framework(open_interface: Callable[..., object]) -> None:
+    served = await open_interface()
+
+    def ask() -> None:
+        with served.dial() as sock:
+            sock.sendall(get("/livez") + get("/openapi.json") + get("/livez"))
+            assert answer(sock)[0] == 200
+            status, headers, _ = answer(sock)
+            assert (status, headers["content-type"]) == (200, "application/json")
+            assert answer(sock)[::2] == (200, b"ok\n")
+        with served.dial() as sock:
+            sock.sendall(get("/livez", method="HEAD"))
+            assert sock.recv(8) == b"HTTP/1.1"
+            assert sock.recv(4) == b" 200"
+
+    await aside(ask)
+    assert served.loaded == ["framework"]
+
+
+async def test_so_it_does_with_tls(open_interface: Callable[..., object]) -> None:
+    served = await open_interface(trustme.CA())
+
+    def ask() -> None:
+        with served.dial("http/1.1") as sock:
+            sock.sendall(get("/livez"))
+            assert answer(sock)[0] == 200
+            assert served.loaded == []
+            sock.sendall(get("/openapi.json"))
+            assert answer(sock)[0] == 200
+        with served.dial("h2") as sock:
+            # The preface and empty SETTINGS (RFC 9113, section 3.4): SETTINGS come back.
+            sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
+            head = sock.recv(9)
+            assert head[3] == 4
+
+    await aside(ask)
+    assert served.loaded == ["framework"]
+
+
+async def test_a_probe_that_fails_ends_nothing(
+    open_interface: Callable[..., object], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(_: object) -> bytes:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(SingleGateway, "metrics_text", broken)
+    served = await open_interface()
+
+    def ask() -> None:
+        with served.dial() as sock:
+            sock.sendall(get("/metrics") + get("/livez"))
+            assert [answer(sock)[0], answer(sock)[0]] == [500, 200]
+
+    await aside(ask)
+    assert "GET /metrics failed" in caplog.text
+
+
+async def test_silent_connections_end_with_it(
+    open_interface: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "LAST_WORDS", 1000.0)
+    monkeypatch.setattr(simple, "_IDLE", 1000.0)
+    served = await open_interface()
+
+    def silent(first: bytes) -> socket.socket:
+        sock = socket.create_connection(("127.0.0.1", served.port), timeout=20)
+        sock.sendall(get("/livez"))
+        assert answer(sock)[0] == 200
+        sock.sendall(first)
+        return sock
+
+    with (
+        closing(await aside(lambda: silent(b""))) as one,
+        closing(await aside(lambda: silent(b"GET"))) as other,
+    ):
+        served.over.set()
+        with trio.fail_after(20):
+            await served.ended.wait()
+        assert await aside(lambda: (one.recv(1), other.recv(1))) == (b"", b"")
