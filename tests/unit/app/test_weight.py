@@ -61,7 +61,7 @@ HEAVY = frozenset(
         # Terminals, and libraries that are ours now, or for tests.
         "rich", "pygments", "cattrs", "hypothesis", "jsonschema", "typing_extensions",
         # Of Python's own.
-        "asyncio", "http.server", "urllib.request", "email", "multiprocessing", "importlib.metadata", "xml",
+        "asyncio", "multiprocessing", "importlib.metadata", "xml",
         # Other versions of AMQP, the embedded broker, what only the command line shows.
         "amqpgate.wire.generated.v0_8", "amqpgate.wire.generated.v0_9", "amqpgate.wire.generated.v0_10",
         "amqpgate.bridge.v0_10", "amqpgate.broker", "amqpgate.inject", "amqpgate.pipeline",
@@ -149,4 +149,4 @@ def test_audit_as_parquet_takes_no_more_than_arrow(
     told: Callable[[str, str], set[str]], tmp_path: Path
 ) -> None:
     process = told(f"audit: {{format: parquet, folder: {tmp_path}}}\n", "/lifecycle")
-    assert found(process, HEAVY) <= {"pyarrow", "email"}
+    assert found(process, HEAVY) <= {"pyarrow"}

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 #: Connections that are accepted before others have their turn: each takes some 20 us.
 AT_ONCE: Final = 16
 
+
 @attrs.define(eq=False)
 class Listeners:
     """The listening sockets of one gateway."""

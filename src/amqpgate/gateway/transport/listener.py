@@ -6,8 +6,6 @@ import errno
 import logging
 import socket
 
-import trio
-
 from amqpgate.gateway.transport.method_stream import unpace
 from amqpgate.gateway.transport.waiting import sleep, wait_readable
 from amqpgate.logs import RECURRING

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import attrs
 import pytest
 import trio
+from prometheus_client import CollectorRegistry
 
 from amqpgate.gateway.pool.dial import Opened, PoolDialer, open_on, part_with, preauthenticate
 from amqpgate.gateway.transport.tls import TlsContexts
@@ -16,7 +17,6 @@ from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.dialer import Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.sasl import Credentials
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import Doorway

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import trio
+from prometheus_client import CollectorRegistry
 
 from amqpgate.gateway.server import reloading
 from amqpgate.gateway.server.policy_state import PolicyState
 from amqpgate.gateway.server.reloading import Reloading
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.policies import PolicyMetrics
 from tests.support.metrics import sample_value
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import attrs
 import pytest
 import trio
+from prometheus_client import CollectorRegistry
 from trio.testing import wait_all_tasks_blocked
 
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer, UpstreamUnavailableError
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.clusters import cluster

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import trio
+from prometheus_client import CollectorRegistry
 
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream import health_check
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.health_check import check, look_after
 from amqpgate.telemetry.events import Events, EventSubscriber
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.clusters import cluster

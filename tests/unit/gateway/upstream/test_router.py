@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 import trio
+from prometheus_client import CollectorRegistry
 from trio.testing import wait_all_tasks_blocked
 
 from amqpgate.config import Listener, parse
@@ -12,7 +13,6 @@ from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.route_pause import PausedError
 from amqpgate.gateway.upstream.router import Router, rewritten
 from amqpgate.policy import Principal, Source, Target, build
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 SETTINGS = """\

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from amqpgate.gateway.observers.mirror.line import (
     CHANNELS,
@@ -13,7 +14,6 @@ from amqpgate.gateway.observers.mirror.line import (
 )
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage
 from amqpgate.protocol.frames import FrameDecoder, method_frame
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import trio
+from prometheus_client import CollectorRegistry
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.observers.mirror.dial import Dialled
 from amqpgate.gateway.observers.mirror.mirror import FIRST_BACK_OFF, LAST_BACK_OFF, MirrorWorker
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from tests.support.metrics import sample_value
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import trio
+from prometheus_client import CollectorRegistry
 
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.observers.mirror.line import MirrorLine
@@ -14,7 +15,6 @@ from amqpgate.gateway.observers.mirror.pipe import MirrorPipe
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
 from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.protocol.methods import Role
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+from prometheus_client import CollectorRegistry
 
 from amqpgate.config import Upstream, parse
 from amqpgate.errors import ConfigError
@@ -13,7 +14,6 @@ from amqpgate.gateway.observers.mirror.session import Feed
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.router import Router, check_routes
 from amqpgate.policy import Choice, PolicySet, Principal, Source, build
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 

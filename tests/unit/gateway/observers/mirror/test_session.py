@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from amqpgate.datapath.scanner import ByChannel, Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
@@ -17,7 +18,6 @@ from amqpgate.policy import Mirror, Operation, Principal
 from amqpgate.policy.engine.subjects import NamePattern
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.protocol.frames import encode_frame
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.yamldoc import Percent, Size

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from prometheus_client import CollectorRegistry
+
 from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.policy import Principal
-from prometheus_client import CollectorRegistry
 from amqpgate.telemetry.policies import PolicyMetrics
 from tests.unit.policy.build_set import BOB, document, policies
 
