@@ -145,8 +145,12 @@ class ClientSession:
         *,
         sync: bool = False,
     ) -> int:
-        """Send a command; its id. Raises `Refused` where the session has ended."""
+        """Send a command; its id. Raises `Refused` where the session has ended, `Closed` where the peer has
+        closed the connection, with the last thing that it said, perhaps.
+        """
         self.check()
+        if self.client.closed is not None:
+            raise Closed(self.client.closed)
         command_id = self.session.send(command, structs, body, sync=sync)
         self.client.flush()
         return command_id
