@@ -1,4 +1,4 @@
-"""Clients of AMQP 0-10 whose broker speaks TLS: what mechanisms it has there, and EXTERNAL by a certificate."""
+"""Clients of AMQP 0-10 whose broker speaks TLS: its mechanisms there, and EXTERNAL by a certificate."""
 
 from __future__ import annotations
 
