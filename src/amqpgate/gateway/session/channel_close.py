@@ -46,6 +46,10 @@ from amqpgate.wire.method import Method
 #: Server-named queues that are known as a session's own. Of one with more, the oldest count as others'.
 OWNED: Final = 4096
 
+#: queue.declare that the broker has not answered on a channel. Clients wait for each answer, or keep to some
+#: dozens; one that does neither would have the gateway remember any number.
+MOST_DECLARES: Final = 16_384
+
 #: Methods with a queue that was there before.
 _NAMING: Final = (
     amqp.QueueBind | amqp.QueueUnbind | amqp.QueuePurge | amqp.QueueDelete | amqp.BasicConsume | amqp.BasicGet
@@ -53,6 +57,18 @@ _NAMING: Final = (
 
 #: How channel.close-ok begins.
 _CLOSE_OK: Final = amqp.ChannelCloseOk.INDEX.to_bytes(4, "big")
+
+
+def check_unanswered(count: int, most: int, channel: int, method: Method) -> None:
+    """Raises ``ProtocolViolation`` 406 for the channel where so many are not answered already."""
+    if count >= most:
+        raise ProtocolViolation(
+            406,
+            f"{count} {method.NAME} are not answered",
+            class_id=method.CLASS_ID,
+            method_id=method.METHOD_ID,
+            channel=channel,
+        )
 
 
 @attrs.define(weakref_slot=False)
@@ -115,6 +131,11 @@ class SessionChannel(ChannelPublishes):
         if isinstance(named, amqp.QueueBind | amqp.QueueUnbind) and not named.routing_key:
             named = attrs.evolve(named, routing_key=self.last_queue)
         return named
+
+    def check(self, channel: int, method: Method) -> None:
+        """Raises ``ProtocolViolation`` where the client declares more than can be remembered."""
+        if isinstance(method, amqp.QueueDeclare) and self.declares_due is not None:
+            check_unanswered(len(self.declares_due), MOST_DECLARES, channel, method)
 
     def declare(self, method: amqp.QueueDeclare) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name

@@ -38,6 +38,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     last_queue = ""
     if channel:
         state = session.channels.states[channel]
+        state.check(channel, method)
         last_queue, named = state.last_queue, state.named(method)
         if named is not method:
             method, frame = named, memoryview(method_frame(channel, named))
