@@ -38,8 +38,8 @@ _CHANGES: Final[tuple[type[Method], ...]] = (
 CHANGES: Final = frozenset(method.INDEX for method in _CHANGES)
 _ANSWERS: Final = frozenset(answer for method in _CHANGES for answer in method.REPLIES)
 
-#: Changes of one channel that are remembered while the broker does not answer. What is more is told once it has
-#: passed.
+#: Changes of one channel that are remembered while the broker does not answer. What is more is told once it
+#: has passed.
 MOST_CHANGES: Final = 256
 
 #: What an event says of a method beside its names.
