@@ -55,6 +55,10 @@ _NAMING: Final = (
     amqp.QueueBind | amqp.QueueUnbind | amqp.QueuePurge | amqp.QueueDelete | amqp.BasicConsume | amqp.BasicGet
 )
 
+#: How server-named queues begin where names that begin with the first of these cannot be declared.
+_RESERVED: Final = "amq."
+_UNRESERVED: Final = SERVER_NAMED.removeprefix(_RESERVED)
+
 #: How channel.close-ok begins.
 _CLOSE_OK: Final = amqp.ChannelCloseOk.INDEX.to_bytes(4, "big")
 
@@ -211,8 +215,11 @@ class SessionChannels:
                 state.gets.unheard()
 
     def told_apart(self, operation: Operation) -> Operation:
-        """The operation, with whether its queue is another connection's server-named one."""
+        """The operation, with whether its queue is another connection's server-named one, and with RabbitMQ's
+        name where the session's own has another one."""
         queue = operation.queue or ""
+        if queue.startswith(_UNRESERVED) and queue in (self.owned or ()):
+            return attrs.evolve(operation, queue=f"{_RESERVED}{queue}")
         # Without more to its name, it is what the channel has declared and not heard the name of.
         if not queue.startswith(SERVER_NAMED) or queue == SERVER_NAMED or queue in (self.owned or ()):
             return operation

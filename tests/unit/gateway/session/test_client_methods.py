@@ -168,6 +168,21 @@ def test_a_server_named_queue_is_its_connections(
     assert [is_allowed(client, broker, f"amq.gen-{number}") for number in (1, 2, 3)] == [False, True, True]
 
 
+def test_a_server_named_queue_is_one_by_another_name(make_stage: MakeStage) -> None:
+    """A broker of 0-10 that keeps `amq.` to itself has them without it. Others' are not known for such."""
+    stage = make_stage(policies=OWN_REPLIES)
+    client, broker = stage.opened()
+    client.say(amqp.QueueDeclare(), 1)
+    broker.expect(amqp.QueueDeclare, 1)
+    broker.say(amqp.QueueDeclareOk("gen-1"), 1)
+    client.expect(amqp.QueueDeclareOk, 1)
+    assert is_allowed(client, broker, "gen-1")
+    assert is_allowed(client, broker, "")
+    assert not is_allowed(client, broker, "gen-2")
+    client.say(amqp.QueueDeclare(queue="gen-2"), 1)
+    refused(client, broker, (50, 10))
+
+
 def test_what_is_only_looked_at_is_not_ones_own(make_stage: MakeStage) -> None:
     stage = make_stage(policies=OWN_REPLIES.replace("prefix: amq.gen-", 'regex: "(q|amq[.]gen-.*)"'))
     client, broker = stage.opened()
