@@ -75,6 +75,12 @@ def check_unanswered(count: int, most: int, channel: int, method: Method) -> Non
         )
 
 
+def check_declares(state: SessionChannel, channel: int, method: Method) -> None:
+    """The same, where the client declares more than can be remembered."""
+    if isinstance(method, amqp.QueueDeclare) and state.declares_due is not None:
+        check_unanswered(len(state.declares_due), MOST_DECLARES, channel, method)
+
+
 @attrs.define(weakref_slot=False)
 class SessionChannel(ChannelPublishes):
     """What the control plane remembers of an open channel."""
@@ -135,11 +141,6 @@ class SessionChannel(ChannelPublishes):
         if isinstance(named, amqp.QueueBind | amqp.QueueUnbind) and not named.routing_key:
             named = attrs.evolve(named, routing_key=self.last_queue)
         return named
-
-    def check(self, channel: int, method: Method) -> None:
-        """Raises ``ProtocolViolation`` where the client declares more than can be remembered."""
-        if isinstance(method, amqp.QueueDeclare) and self.declares_due is not None:
-            check_unanswered(len(self.declares_due), MOST_DECLARES, channel, method)
 
     def declare(self, method: amqp.QueueDeclare) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name
