@@ -105,9 +105,11 @@ def test_a_flush_misses_nothing_that_is_in_the_queue(make: Make, queue: str, arg
         session.ask(amqp.QueueDelete(queue=queue.encode()))
 
 
-def test_what_a_client_has_not_seen_is_not_lost(make: Make, queue: str) -> None:
+def test_what_a_client_has_not_seen_is_not_lost(make: Make, queue: str, rabbitmq4: RabbitMQ) -> None:
     """A quorum queue drops what came back 20 times because its consumer has failed. What waits for credit,
     and what is released untouched, comes back as well, but no consumer has failed."""
+    if rabbitmq4.eval("rabbit_misc:version().").strip('"') < "4.3":
+        pytest.skip("before 4.3 RabbitMQ counts whatever comes back")
     with opened(make()) as (_, session):
         declare(session, queue, QUORUM)
         for number in range(4):
