@@ -38,6 +38,7 @@ look() {
   need "Node.js" "have node" nodejs
   need "npm" "have npm" npm
   need "Chromium" "have chromium" chromium
+  need "mmdebstrap (for RabbitMQ 4)" "have mmdebstrap" mmdebstrap
 }
 
 install() {
@@ -82,6 +83,16 @@ if have npm && [ -f $node_manifest ] && ! cmp -s $node_manifest .cache/node/pack
     missing+=("Node's amqplib and amqp (npm could not install them)")
   fi
 fi
+
+# RabbitMQ 4, which is not this Debian's, in a folder of its own.
+rabbitmq_4=.tools/rabbitmq-4
+if [ "$(id -u)" = 0 ] && [ -z "${AMQPGATE_RABBITMQ_ROOT:-}" ] && [ ! -d $rabbitmq_4 ] && have mmdebstrap; then
+  rm -rf $rabbitmq_4.new
+  mmdebstrap --quiet --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' --include=rabbitmq-server \
+    forky $rabbitmq_4.new >/dev/null 2>&1 && mv $rabbitmq_4.new $rabbitmq_4
+  rm -rf $rabbitmq_4.new
+fi
+[ -n "${AMQPGATE_RABBITMQ_ROOT:-}" ] || [ -d $rabbitmq_4 ] || missing+=("RabbitMQ 4")
 
 # Prometheus and its promtool, unpacked and not installed: no service starts, and nobody need be root.
 have_prometheus() { { have prometheus && have promtool; } || [ -x .tools/prometheus/usr/bin/promtool ]; }

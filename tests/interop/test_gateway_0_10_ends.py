@@ -100,6 +100,28 @@ def test_an_operator_closes_a_session(make: Make) -> None:
         client.expect_end()
 
 
+# -- names -----------------------------------------------------------------------------------------------
+
+
+def test_a_name_is_one_sessions_of_its_connection(make: Make, queue: str, witness: Look) -> None:
+    """On one connection it is busy, and taken by force; others have names of their own."""
+    running = make()
+    with opened(running) as (client, _), opened(running) as (other, _):
+        mine, theirs = client.session(1, "name"), other.session(1, "name")
+        for session in (mine, theirs):
+            session.publish(b"x", queue)
+        busy = client.session(2, "name")
+        client.until(lambda: busy.ended is not None, "detached")
+        assert busy.ended == amqp.DetachCode.SESSION_BUSY
+        mine.publish(b"x", queue)
+        taker = client.session(3, "name", force=True)
+        client.until(lambda: mine.ended is not None, "detached")
+        assert mine.ended == amqp.DetachCode.SESSION_BUSY
+        for session in (taker, theirs):
+            session.publish(b"x", queue)
+        assert witness()[0] == 5
+
+
 # -- clients that go -----------------------------------------------------------------------------------
 
 

@@ -55,6 +55,8 @@ def test_sessions_are_shown_with_their_version(make: Make, queue: str) -> None:
         assert (row["delivered"], row["delivered_bytes"]) == (1, 10)
         (row,) = found(running, version="0-9-1")
         assert row["version"] == "0-9-1"
+        versions = running.ask(running.gateway.totals).versions
+        assert versions["0-10", "0-9-1"] == versions["0-9-1", "0-9-1"] == sum(versions.values()) / 2 == 1
         other.bye()
 
 

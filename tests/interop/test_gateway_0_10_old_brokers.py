@@ -7,7 +7,7 @@ import pytest
 from amqpgate.operator.sessions import row_of
 from amqpgate.wire.generated import v0_10 as amqp
 from tests.interop.clients_0_10 import Make, make, opened, queue
-from tests.support.client_0_10 import Refused, headers
+from tests.support.client_0_10 import Closed, Refused, headers
 from tests.support.inprocess import InProcess, eventually
 
 __all__ = ["make", "queue"]
@@ -63,3 +63,33 @@ def test_a_transfer_to_nowhere_ends_its_session(running: InProcess) -> None:
             lambda: [row_of(one, running.gateway) for one in running.gateway.sessions.values()]
         )
         assert [row["version"] for row in rows] == ["0-10"]
+
+
+def test_bindings_are_made_and_taken_back(running: InProcess, queue: str) -> None:
+    """RabbitMQ has a method for it in 0-8 and 0-9, too, though the standard has none."""
+    with opened(running) as (client, session):
+        session.declare(queue, auto_delete=True)
+        binding = {"queue": queue.encode(), "exchange": b"amq.topic", "binding_key": b"k"}
+        session.ask(amqp.ExchangeBind(**binding))
+        session.publish(b"bound", "k", exchange="amq.topic")
+        session.ask(amqp.ExchangeUnbind(**binding))
+        session.publish(b"unbound", "k", exchange="amq.topic")
+        session.subscribe(queue)
+        session.publish(b"last", queue)
+        messages = [session.get(), session.get()]
+        assert [message.body for message in messages] == [b"bound", b"last"]
+        session.accept(*messages)
+        client.end()
+
+
+def test_a_type_that_the_broker_does_not_know(running: InProcess, queue: str) -> None:
+    """RabbitMQ ends the connection before version 4, whoever asks: it is its own 503."""
+    with opened(running) as (client, session):
+        with pytest.raises(Refused) as refused:
+            session.ask(amqp.ExchangeDeclare(exchange=queue.encode(), type=b"nonsense"))
+        assert refused.value.code == 404
+        session.refused()
+        again = client.session(1)
+        with pytest.raises(Closed, match="exchange type") as closed:
+            again.ask(amqp.ExchangeDeclare(exchange=queue.encode(), type=b"x-nonsense"))
+        assert closed.value.text.startswith("503 COMMAND_INVALID")

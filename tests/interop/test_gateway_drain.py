@@ -45,10 +45,19 @@ class Place:
             "{admin_port}", str(self.now.admin_port)
         )
 
+    def start_again(self) -> None:
+        """The last one has ended, and another one comes."""
+        self.now = self._another()
+        self.now.start()
+
+    def _another(self, *args: str) -> Gateway:
+        another = Gateway(config=self._config, args=args)
+        another.port, another.admin_port = self.now.port, self.now.admin_port
+        return another
+
     def take_over(self) -> Gateway:
         """The old one, which drains; `now` is another."""
-        old, heir = self.now, Gateway(config=self._config, args=("--take-over",))
-        heir.port, heir.admin_port = old.port, old.admin_port
+        old, heir = self.now, self._another("--take-over")
         heir.start_child()
         self.now = heir
         heir.child.wait_until(

@@ -1,6 +1,9 @@
 """Clients of AMQP 0-10 before RabbitMQ, while clients, gateway and broker are killed: nothing that was
 complete is lost, nothing comes twice that is not marked, and what went ahead of credit goes back in order.
 
+What comes twice is what a consumer had and did not accept. So that there is some of it, whatever is killed
+and when, each lane leaves what it has got again and again, and all of that has to come marked.
+
 ``AMQPGATE_LOSS=10000`` is how many messages each of ten lanes sends and gets in the long run.
 """
 
@@ -19,7 +22,7 @@ import attrs
 import pytest
 
 from amqpgate.wire.generated import v0_10 as amqp
-from amqpgate.wire.v0_10.sequences import SequenceSet
+from amqpgate.wire.v0_10.sequences import SequenceSet, ids_of
 from tests.interop.mortal import running_node
 from tests.support.client_0_10 import (
     BYTES,
@@ -38,6 +41,8 @@ VHOST = "loss-0-10"
 #: Transfers that a publisher has not seen complete, and how many go out between two that ask.
 WINDOW, SYNC_EVERY = 200, 40
 CREDIT = 30
+#: How often a lane leaves what it has got, in each of the ways.
+LEFT_EACH = 2
 
 _FAILURES = (Gone, Closed, Refused, OSError)
 
@@ -83,6 +88,10 @@ class Lane:
     epochs: int = 0
     lives: int = 0
     redelivered: int = 0
+    #: Copies that were left with the broker, and those of them that have come again.
+    left: set[tuple[int, int]] = attrs.field(factory=set)
+    twice: set[tuple[int, int]] = attrs.field(factory=set)
+    leaves: int = 0
     is_published: bool = False
     clients: dict[str, Client010] = attrs.field(factory=dict)
     failure: BaseException | None = None
@@ -157,7 +166,7 @@ class Lane:
     # -- the consumer ----------------------------------------------------------------------------
 
     def _has_all(self) -> bool:
-        return self.is_published and self.completed <= self.numbers
+        return self.is_published and self.completed <= self.numbers and self.left <= self.twice
 
     def _consume(self) -> None:
         self._anew("consumer", self._consume_for_a_while, self._has_all)
@@ -178,8 +187,14 @@ class Lane:
             session.send(amqp.MessageFlow(destination=name, unit=BYTES, value=INFINITE))
             got = list(session.messages)
             session.messages.clear()
-            for message in got:
-                self._note(message.body, last, is_marked=message.delivery.redelivered)
+            copies = [
+                self._note(message.body, last, is_marked=message.delivery.redelivered) for message in got
+            ]
+            if got and self.leaves < LEFT_EACH * len(_LEAVING):
+                self.left.update(copies)
+                _LEAVING[self.leaves % len(_LEAVING)](session, [message.command_id for message in got])
+                self.leaves += 1
+                return
             if got:
                 ids = SequenceSet(((got[0].command_id, got[-1].command_id),))
                 # Its completion gives the window back.
@@ -198,15 +213,41 @@ class Lane:
             case _:
                 session.client.end()
 
-    def _note(self, body: bytes, last: dict[int, int], *, is_marked: bool) -> None:
+    def _note(self, body: bytes, last: dict[int, int], *, is_marked: bool) -> tuple[int, int]:
         epoch, number = (int(part) for part in body.split())
         copy = epoch, number
         self.redelivered += is_marked
         assert copy not in self.seen or is_marked, f"{self.queue}: {copy} twice"
+        if copy in self.seen:
+            self.twice.add(copy)
         self.seen.add(copy)
         self.numbers.add(number)
         assert number > last.get(epoch, -1), f"{self.queue}: {number} after {last[epoch]}"
         last[epoch] = number
+        return copy
+
+
+# -- how a consumer leaves what it has not accepted ------------------------------------------------
+
+
+def _vanish(session: ClientSession, ids: list[int]) -> None:
+    session.client.close()
+
+
+def _detach(session: ClientSession, ids: list[int]) -> None:
+    session.detach()
+
+
+def _close(session: ClientSession, ids: list[int]) -> None:
+    session.client.end()
+
+
+def _release(session: ClientSession, ids: list[int]) -> None:
+    session.ask(amqp.MessageRelease(transfers=ids_of(ids)))
+    session.client.end()
+
+
+_LEAVING = (_vanish, _detach, _close, _release)
 
 
 def wait_for(session: ClientSession, command_id: int) -> None:
@@ -243,6 +284,9 @@ def play(node: RabbitMQ, lanes: int, count: int, events: list[str]) -> dict[str,
                 way.kill()
             else:
                 node.restart()
+                for lane in every:
+                    # What was not confirmed yet may be gone.
+                    lane.left &= lane.twice
         for lane in every:
             for thread in lane.threads:
                 thread.join(1800)
@@ -257,11 +301,16 @@ def play(node: RabbitMQ, lanes: int, count: int, events: list[str]) -> dict[str,
     for lane in every:
         assert len(lane.completed) == count
         assert lane.completed <= lane.numbers
+        assert lane.leaves == LEFT_EACH * len(_LEAVING)
+        # All of it, and all of it was marked.
+        assert lane.left
+        assert lane.left <= lane.twice
     assert "Traceback" not in "".join((*way.logs, ended.log))
     return {
         "published": sum(len(lane.completed) for lane in every),
         "copies": sum(len(lane.seen) for lane in every),
         "redelivered": sum(lane.redelivered for lane in every),
+        "twice": sum(len(lane.twice) for lane in every),
         "publishers": sum(lane.epochs for lane in every),
         "consumers": sum(lane.lives for lane in every),
     }

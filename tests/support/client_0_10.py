@@ -42,6 +42,8 @@ from amqpgate.wire.v0_10.sequences import ids_of
 from amqpgate.wire.v0_10.structs import Command, Control, Struct, Unknown
 from amqpgate.wire.v0_10.types import EMPTY_ARRAY, Map, Value
 
+from .dialled import dialled
+
 C = TypeVar("C", bound=Control)
 
 INFINITE = 0xFFFFFFFF
@@ -145,8 +147,12 @@ class ClientSession:
         *,
         sync: bool = False,
     ) -> int:
-        """Send a command; its id. Raises `Refused` where the session has ended."""
+        """Send a command; its id. Raises `Refused` where the session has ended, `Closed` where the peer has
+        closed the connection, with the last thing that it said, perhaps.
+        """
         self.check()
+        if self.client.closed is not None:
+            raise Closed(self.client.closed)
         command_id = self.session.send(command, structs, body, sync=sync)
         self.client.flush()
         return command_id
@@ -302,13 +308,8 @@ class Client010:
         tls: ssl.SSLContext | None = None,
         name: str = "localhost",
     ) -> Self:
-        """Connect to a port of 127.0.0.1, say ``first``, then TLS if there is a context; nothing of AMQP."""
-        sock = socket.create_connection(("127.0.0.1", port), timeout=timeout)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.sendall(first)
-        if tls is not None:
-            sock = tls.wrap_socket(sock, server_hostname=name)
-        return cls(sock, timeout=timeout)
+        """As `dialled`; nothing of AMQP is said."""
+        return cls(dialled(port, timeout=timeout, first=first, tls=tls, name=name), timeout=timeout)
 
     @classmethod
     def opened(cls, port: int, *, vhost: str = "", **options: object) -> Self:

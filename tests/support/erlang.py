@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 #: Reads a line with an expression, evaluates it on the node that the command line names, writes a line.
 _PROGRAM = r"""
@@ -35,9 +35,11 @@ class ErlangError(Exception):
 class ErlangShell:
     """Started at the first `eval`; ends with `close`, or when this process ends."""
 
-    def __init__(self, node: str, env: Mapping[str, str]) -> None:
-        """`node` is the name of the node that evaluates; `env` has its cookie's HOME and its name server."""
-        self._node, self._env = node, dict(env)
+    def __init__(self, node: str, env: Mapping[str, str], enter: Sequence[str] = ()) -> None:
+        """`node` is the name of the node that evaluates; `env` has its cookie's HOME and its name server;
+        `enter` stands before the command.
+        """
+        self._node, self._env, self._enter = node, dict(env), enter
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
 
@@ -67,6 +69,7 @@ class ErlangShell:
         # End of input ends the program, so it cannot outlive this process.
         return subprocess.Popen(
             [
+                *self._enter,
                 "erl",
                 "-noshell",
                 "-hidden",

@@ -25,6 +25,7 @@ from pathlib import Path
 from .erlang import ErlangShell
 from .ports import free_port
 from .processes import Child
+from .rabbitmq_root import entering, named_root
 
 #: Debian's layout first: its /usr/sbin wrappers insist on root or the user `rabbitmq`, these scripts do not.
 _SCRIPT_FOLDERS = ("/usr/lib/rabbitmq/bin", "/usr/local/lib/rabbitmq/bin", "/opt/rabbitmq/sbin")
@@ -64,12 +65,18 @@ class RabbitMQ:
     user = "guest"
     password = "guest"
 
-    def __init__(self, *, plugins: Sequence[str] = (), config: Sequence[str] = ()) -> None:
-        """`plugins` are enabled at start; `config` holds extra lines of rabbitmq.conf."""
-        scripts = script_folder()
+    def __init__(
+        self, *, plugins: Sequence[str] = (), config: Sequence[str] = (), root: Path | None = None
+    ) -> None:
+        """`plugins` are enabled at start; `config` holds extra lines of rabbitmq.conf. With `root` it is the
+        RabbitMQ of that folder (see `rabbitmq_root`).
+        """
+        root = root or named_root()
+        scripts = script_folder() if root is None else Path(_SCRIPT_FOLDERS[0])
         if scripts is None:
             raise FileNotFoundError("RabbitMQ is not installed (Debian: apt-get install rabbitmq-server)")
         self._scripts = scripts
+        self._enter = [] if root is None else entering(root)
         self.port = free_port()
         self._epmd_port, self._dist_port = free_port(), free_port()
         _sweep()
@@ -77,7 +84,7 @@ class RabbitMQ:
         self.node = f"amqpgate-{os.getpid()}-{self.port}@localhost"
         self.log = self._folder / "rabbit.log"
         self._env = self._write_files(plugins, config)
-        self._shell = ErlangShell(self.node, self._env)
+        self._shell = ErlangShell(self.node, self._env, self._enter)
         self._epmd: Child | None = None
         self._server: Child | None = None
         atexit.register(self.destroy)
@@ -110,12 +117,12 @@ class RabbitMQ:
         if self._epmd is None or not self._epmd.running:
             # An epmd of our own in the foreground: left alone, Erlang would start a daemon that outlives us.
             self._epmd = Child(
-                ["epmd", "-address", self.host, "-port", str(self._epmd_port)],
+                [*self._enter, "epmd", "-address", self.host, "-port", str(self._epmd_port)],
                 log=self._folder / "epmd.log",
                 env=self._env,
             )
         self._server = Child(
-            [self._scripts / "rabbitmq-server"],
+            [*self._enter, self._scripts / "rabbitmq-server"],
             log=self._folder / "console.log",
             env=self._env,
             cwd=self._folder,
@@ -178,7 +185,7 @@ class RabbitMQ:
     def ctl(self, *args: str, script: str = "rabbitmqctl", timeout: float = 60) -> str:
         """Output of rabbitmqctl (or a sister script: rabbitmq-queues, ...) run on this node: 0.5 s a call."""
         done = subprocess.run(
-            [self._scripts / script, "--quiet", *args],
+            [*self._enter, self._scripts / script, "--quiet", *args],
             env=self._env,
             cwd=self._folder,
             stdin=subprocess.DEVNULL,

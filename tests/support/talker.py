@@ -21,6 +21,7 @@ from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method, Properties
 from amqpgate.wire.tables import Table
+from tests.support.dialled import dialled
 from tests.support.frames import content_frames
 
 M = TypeVar("M", bound=Method)
@@ -86,26 +87,8 @@ class Talker:
         name: str = "localhost",
         read_buffer: int | None = None,
     ) -> Self:
-        """Connect to a port of 127.0.0.1, say `first`, then do a TLS handshake if `tls` is given.
-
-        A `read_buffer` that fills while this end sends is to have 64 KiB: the memory of a smaller one can end
-        before the window that it told, and then Linux drops what it gets with the acknowledgements in it, for
-        ever (seen in 7 of 192 publishers that read no confirms with 4 or 16 KiB, in none of 96 with 64 KiB;
-        three of the seven directly at RabbitMQ).
-        """
-        sock = socket.socket()
-        try:
-            sock.settimeout(timeout)
-            if read_buffer is not None:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, read_buffer)
-            sock.connect(("127.0.0.1", port))
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.sendall(first)
-            if tls is not None:
-                sock = tls.wrap_socket(sock, server_hostname=name, suppress_ragged_eofs=False)
-        except BaseException:
-            sock.close()
-            raise
+        """As `dialled`."""
+        sock = dialled(port, timeout=timeout, first=first, tls=tls, name=name, read_buffer=read_buffer)
         return cls(sock, timeout=timeout)
 
     def __enter__(self) -> Self:

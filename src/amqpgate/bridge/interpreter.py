@@ -64,6 +64,8 @@ class Interpreter(ABC):
     version: ClassVar[str]
     #: Whether brokers of the version may answer connection.open with connection.redirect.
     redirects: ClassVar[bool] = False
+    #: Whether what cannot be done for a client (540) ends its session, and the connection goes on.
+    has_sessions: ClassVar[bool] = False
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect

@@ -40,6 +40,7 @@ class Live(Collector):
         yield _gauge(
             "sessions", "Established sessions, by route; the empty one is none.", "route", now.sessions
         )
+        yield _versions(now.versions)
         yield _gauge("channels", "Channels of clients, by state.", "state", now.channels)
         yield _gauge(
             "buffered_bytes",
@@ -56,6 +57,17 @@ class Live(Collector):
         for listener, file, when in now.certificates:
             expiry.add_metric([listener, file], when)
         yield expiry
+
+
+def _versions(sessions: Mapping[tuple[str, str], int]) -> Metric:
+    family = GaugeMetricFamily(
+        "amqpgate_sessions_by_version",
+        "Established sessions, by version of AMQP of the client and of the broker.",
+        labels=["amqp_version", "upstream_amqp_version"],
+    )
+    for versions, count in sessions.items():
+        family.add_metric(versions, count)
+    return family
 
 
 def _messages(now: Totals) -> Iterator[Metric]:

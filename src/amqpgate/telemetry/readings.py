@@ -55,6 +55,8 @@ class Totals:
     connections: Mapping[str, int]
     #: By route; the empty one stands for none.
     sessions: Mapping[str, int]
+    #: By version of AMQP, the client's and the broker's.
+    versions: Mapping[tuple[str, str], int]
     #: By state.
     channels: Mapping[str, int]
     #: Bytes that wait to be sent, by the side that they are for.

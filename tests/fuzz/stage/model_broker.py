@@ -38,7 +38,9 @@ _ANSWERS: dict[type[Method], Method] = {
     amqp.TxSelect: amqp.TxSelectOk(),
     amqp.ConfirmSelect: amqp.ConfirmSelectOk(),
 }
-_SETTLING = (amqp.BasicAck, amqp.BasicReject)
+_SETTLING = (amqp.BasicAck, amqp.BasicNack, amqp.BasicReject)
+#: What gives a message back, or is done with it.
+_REFUSING = (amqp.BasicNack, amqp.BasicReject)
 
 
 @attrs.define(eq=False)
@@ -287,7 +289,7 @@ class ModelBroker:
                     self.say(number, amqp.BasicGetEmpty())
                 else:
                     self._deliver(channel, queue, None)
-            case amqp.BasicAck() | amqp.BasicReject():
+            case amqp.BasicAck() | amqp.BasicNack() | amqp.BasicReject():
                 self._settle(channel, method)
             case amqp.TxCommit():
                 assert channel.is_transactional
@@ -358,10 +360,11 @@ class ModelBroker:
         if not found:
             self.dropped[uid] += 1
 
-    def _settle(self, channel: Channel, method: amqp.BasicAck | amqp.BasicReject) -> None:
+    def _settle(self, channel: Channel, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReject) -> None:
         tags = [method.delivery_tag]
+        assert not isinstance(method, amqp.BasicNack) or (method.requeue and not method.multiple)
         assert method.delivery_tag in channel.unacked, f"unknown delivery tag: {method}"
-        if isinstance(method, amqp.BasicReject) and method.requeue:
+        if isinstance(method, _REFUSING) and method.requeue:
             self.returned.append(channel.unacked[method.delivery_tag][0].uid)
         if isinstance(method, amqp.BasicAck) and method.multiple:
             tags = [tag for tag in channel.unacked if tag <= method.delivery_tag]
@@ -373,7 +376,7 @@ class ModelBroker:
                 self._settled(method, one)
 
     def _settled(self, method: Method, one: tuple[Stored, str, Consumer | None]) -> None:
-        if isinstance(method, amqp.BasicReject) and method.requeue:
+        if isinstance(method, _REFUSING) and method.requeue:
             self._back(one)
             return
         if one[2] is not None:

@@ -39,6 +39,7 @@ TOKENS = (b"\0\1", b"\1\1", b"\2\2", b"\x0a\x0a", b"\x0c\0", b"\xff\xff", b"\x0f
 
 INFINITE = 0xFFFF_FFFF
 QUEUES = ("p", "q")
+_CAPABILITIES = ("basic.nack", "publisher_confirms")
 _START_OK = amqp10.ConnectionStartOk(mechanism=b"PLAIN", response=b"\0guest\0guest", locale=b"en_US")
 _TUNE_OK = amqp10.ConnectionTuneOk(channel_max=CHANNEL_MAX // 3, max_frame_size=FRAME_MAX)
 _BYTES_AT_ONCE = 4096
@@ -103,7 +104,8 @@ class Play:
         self._open()
 
     def _open(self) -> None:
-        self.broker.say(0, amqp.ConnectionStart(0, 9, Table.of({"product": "m"}), b"PLAIN", b"en_US"))
+        properties = Table.of({"product": "m", "capabilities": dict.fromkeys(_CAPABILITIES, True)})
+        self.broker.say(0, amqp.ConnectionStart(0, 9, properties, b"PLAIN", b"en_US"))
         self.settle()
         for said in (control(_START_OK), control(_TUNE_OK) + control(amqp10.ConnectionOpen())):
             self.inbox.append(said)

@@ -22,6 +22,7 @@ def test_every_metric_is_on_a_panel() -> None:
         # For alerts, for the marks of reloads, and what a person looks up.
         "amqpgate_policy_last_reload_success_timestamp_seconds",
         "amqpgate_route_pauses_total",
+        "amqpgate_sessions_by_version",
         "amqpgate_shared_limits_away",
         "amqpgate_policy_sessions_total",
         "amqpgate_unselected_sessions_total",

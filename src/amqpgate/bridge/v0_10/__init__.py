@@ -53,6 +53,7 @@ class Interpreter010(Interpreter091):
 
     version: ClassVar[str] = "AMQP 0-10"
     redirects: ClassVar[bool] = True
+    has_sessions: ClassVar[bool] = True
 
     def captured(self, channel: int, method: Method, header: ContentHeader | None) -> bytes:
         frames: bytes = import_module(f"{__name__}.capture").frames_of(channel, method, header)

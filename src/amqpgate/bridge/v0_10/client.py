@@ -34,6 +34,7 @@ from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
 from amqpgate.bridge.v0_10.login import (
     MOST_SESSIONS,
     confirms,
+    nacks,
     open_of,
     open_ok,
     start_of,
@@ -258,6 +259,7 @@ class ClientTranslator:
         match method:
             case amqp.ConnectionStart():
                 self._has_confirms = confirms(method)
+                self._link.meets(nacks=nacks(method))
                 connection.send(start_of(method))
             case amqp.ConnectionSecure(challenge=challenge):
                 connection.send(amqp10.ConnectionSecure(challenge=challenge))

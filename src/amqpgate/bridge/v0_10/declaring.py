@@ -10,9 +10,11 @@ exchanges called ``qpid.``: 530                     not asked at all
 delete with an alternate exchange: messages go to   they are gone: got and rejected first (``orphans``)
 that
 deleting what is an alternate exchange: 530         deleted: what was declared with it is asked for first
+deleting if unused, if empty                        a queue that is not classic: 540, for the whole connection
 a headers binding without x-match: 541              all: not asked at all, where the type is known
 passive and exclusive, another's queue: 405         not compared
-an unknown type: 404                                503, for the whole connection: not asked at all
+an unknown type: 404                                406; 503 before version 4, for the whole connection:
+                                                    none asked for but those that begin with ``x-``
 delete of what is not there: 404                    delete-ok: asked for first
 names that are empty: 531, 542                      a new name, the last queue, the default exchange
 unbind by key alone                                 with the arguments of bind: they are remembered
@@ -29,7 +31,13 @@ from typing import Final
 
 from attrs import define, evolve, field
 
-from amqpgate.bridge.v0_10.arguments import bind_arguments, exchange_arguments, is_no_local, queue_arguments
+from amqpgate.bridge.v0_10.arguments import (
+    arguments_of,
+    bind_arguments,
+    exchange_arguments,
+    is_no_local,
+    queue_arguments,
+)
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.orphans import reroute
@@ -39,7 +47,6 @@ from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, K
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE, Table
 
 _TYPES: Final = frozenset({"direct", "fanout", "topic", "headers"})
@@ -55,6 +62,10 @@ _IGNORED: Final = tuple(
     f"{_INEQUIVALENT}{name}" for name in ("durable'", "auto_delete'", "exclusive'", "x-", "qpid.")
 )
 _ALTERNATE: Final = f"{_INEQUIVALENT}alternate-exchange'"
+#: What RabbitMQ says of a queue of another type, and of a type of exchange that it does not know.
+_TYPE_OF_QUEUE: Final = f"{_INEQUIVALENT}x-queue-type'"
+_NO_TYPE: Final = "unknown exchange type"
+_CLASSIC: Final = Table.of({"x-queue-type": "classic"})
 #: What it does not allow.
 _NOT_ALLOWED: Final = (f"{_INEQUIVALENT}type'", _ALTERNATE)
 
@@ -96,8 +107,8 @@ class Declares:
             passive = evolve(method, passive=True, arguments=EMPTY_TABLE)
             if not command.alternate_exchange and says(reply, 406) and _ALTERNATE in reply.reply_text:
                 yield from insist(passive)
-            else:
-                yield from self._again(reply, passive, name)
+            elif not (yield from self._again(reply, passive, name)):
+                yield from insist(method)
         elif not command.passive:
             known = KnownExchange(
                 kind.encode(), command.durable, command.arguments, command.alternate_exchange
@@ -157,8 +168,10 @@ class Declares:
         )
         reply = yield from ask(method)
         if isinstance(reply, amqp.ChannelClose):
-            yield from self._again(reply, amqp.QueueDeclare(queue=name, passive=True), name)
-            return None
+            if (yield from self._again(reply, amqp.QueueDeclare(queue=name, passive=True), name)):
+                return None
+            # A queue that ended with the session before, perhaps.
+            yield from insist(method)
         if is_no_local(command):
             self.link.no_local.declared(name, is_exclusive=command.exclusive)
         if command.exclusive:
@@ -185,6 +198,8 @@ class Declares:
         assert isinstance(found, amqp.QueueDeclareOk)
         if command.if_unused and (self.link.subscribers.has(name) or found.consumer_count):
             raise ProtocolViolation(406, f"queue {name!r} is in use")
+        if command.if_unused or command.if_empty:
+            yield from self._may_be_conditional(name)
         known = self.topology.queue(name)
         if known is not None and known.alternate_exchange and not command.if_empty:
             yield from reroute(name, self.subscriptions, ends_unused=known.ends_unused)
@@ -195,6 +210,24 @@ class Declares:
         self.link.no_local.deleted(name)
         self.topology.drop_queue(name)
         return None
+
+    def _may_be_conditional(self, name: str) -> Part[None]:
+        """Violation 540 where RabbitMQ would end the whole connection with that: it deletes queues that are
+        not classic without conditions only. It says what a queue is where it is declared as another one; if
+        nothing else differs, so of a queue with further arguments it is known only if they passed here.
+        """
+        known = self.topology.queue(name)
+        kind = (
+            arguments_of(known.arguments).get("x-queue-type", "classic") if known is not None else "classic"
+        )
+        if kind == "classic":
+            reply = yield from ask(amqp.QueueDeclare(queue=name, durable=True, arguments=_CLASSIC))
+            if isinstance(reply, amqp.ChannelClose) and _TYPE_OF_QUEUE in reply.reply_text:
+                kind = "another type"
+        if kind != "classic":
+            raise ProtocolViolation(
+                540, f"queue {name!r} is not classic: it is deleted without conditions only"
+            )
 
     def queue_purge(self, command: amqp10.QueuePurge) -> Steps:
         """queue.purge."""
@@ -260,16 +293,22 @@ class Declares:
         refused: amqp.ChannelClose,
         passive: amqp.ExchangeDeclare | amqp.QueueDeclare,
         name: str,
-    ) -> Part[Method]:
-        """Something could not be declared: if it is there, and only flags differ, it counts as declared."""
+    ) -> Part[bool]:
+        """Something could not be declared: if it is there, and only flags differ, it counts as declared.
+        Whether it is still there.
+        """
         text = refused.reply_text
         # RabbitMQ says 405 where an exclusive queue is declared as one that is not, be it one's own.
         is_own = says(refused, 405) and name in self._own_queues
         if is_own or (says(refused, 406) and any(words in text for words in _IGNORED)):
-            answer = yield from insist(passive)
-            return answer
+            answer = yield from ask(passive)
+            if isinstance(answer, amqp.ChannelClose) and not says(answer, 404):
+                raise violation_of_channel_close(answer)
+            return not isinstance(answer, amqp.ChannelClose)
         if says(refused, 406) and any(words in text for words in _NOT_ALLOWED):
             raise ProtocolViolation(530, text)
+        if says(refused, 406) and _NO_TYPE in text:
+            raise ProtocolViolation(404, text)
         raise _reserved(refused, name)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from attrs import define
 
@@ -20,6 +20,7 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet, serial_add
 
 T = TypeVar("T")
+Settlement: TypeAlias = amqp.BasicAck | amqp.BasicNack | amqp.BasicReject
 
 
 @define(eq=False)
@@ -137,17 +138,21 @@ class Settling:
 
     In transactions a settlement counts with the next commit, and is forgotten by a rollback. So those that no
     client has asked for wait until one ends.
+
+    What nobody has failed at goes back by basic.nack where the broker ``has_nacks``: a quorum queue of
+    RabbitMQ 4.3 counts what is rejected as a failure of its consumer, and drops a message after 20 of them.
     """
 
-    __slots__ = ("_is_transactional", "_main", "_own", "_unsettled")
+    __slots__ = ("_has_nacks", "_is_transactional", "_main", "_own", "_unsettled")
 
-    def __init__(self, main: BridgedChannel) -> None:
+    def __init__(self, main: BridgedChannel, *, has_nacks: bool = False) -> None:
         self._main = main
+        self._has_nacks = has_nacks
         #: By delivery tags, ascending, for that is how they come. Nothing else is quick at both its ends.
         self._unsettled: OrderedDict[int, Consumer | None] = OrderedDict()
         self._is_transactional = False
         #: Methods that wait for the end of the transaction.
-        self._own: list[amqp.BasicAck | amqp.BasicReject] = []
+        self._own: list[Settlement] = []
 
     def delivered(self, delivery: HeldTransfer) -> None:
         """The broker has sent it."""
@@ -173,12 +178,21 @@ class Settling:
         for tag in tags:
             self._send(amqp.BasicAck(tag))
 
-    def reject(self, deliveries: Iterable[HeldTransfer], *, requeue: bool) -> None:
-        """They are dead, or go back. The broker gives what goes back to whoever has room, at once: so the
-        oldest comes first.
-        """
+    def reject(self, deliveries: Iterable[HeldTransfer]) -> None:
+        """They are dead."""
         for tag in sorted(delivery.tag for delivery in deliveries):
-            self._send(amqp.BasicReject(tag, requeue=requeue))
+            self._send(amqp.BasicReject(tag, requeue=False))
+
+    def release(
+        self, deliveries: Iterable[HeldTransfer], unseen: Iterable[HeldTransfer], *, failed: bool
+    ) -> None:
+        """They go back, with what the client has not seen; ``failed``: it could do nothing with them. The
+        broker gives what goes back to whoever has room, at once: so the oldest comes first.
+        """
+        tried = {delivery.tag for delivery in deliveries}
+        for tag in sorted(tried | {delivery.tag for delivery in unseen}):
+            is_failure = failed and tag in tried
+            self._send(amqp.BasicReject(tag, requeue=True) if is_failure else self._back(tag))
 
     # What nobody has asked for.
 
@@ -194,7 +208,7 @@ class Settling:
     def give_back(self, deliveries: Iterable[HeldTransfer]) -> None:
         """They were not sent to the client, and go back, the oldest first."""
         for tag in sorted(delivery.tag for delivery in deliveries):
-            self._send_own(amqp.BasicReject(tag, requeue=True))
+            self._send_own(self._back(tag))
 
     def begin_transactions(self) -> None:
         """From now on there is a transaction always."""
@@ -212,13 +226,16 @@ class Settling:
             self._send(method)
         return bool(own)
 
-    def _send_own(self, method: amqp.BasicAck | amqp.BasicReject) -> None:
+    def _back(self, tag: int) -> Settlement:
+        return amqp.BasicNack(tag, requeue=True) if self._has_nacks else amqp.BasicReject(tag, requeue=True)
+
+    def _send_own(self, method: Settlement) -> None:
         if self._is_transactional:
             self._own.append(method)
         else:
             self._send(method)
 
-    def _send(self, method: amqp.BasicAck | amqp.BasicReject) -> None:
+    def _send(self, method: Settlement) -> None:
         self._main.send(method)
         self._forget(method.delivery_tag)
 

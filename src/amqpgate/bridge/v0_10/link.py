@@ -50,6 +50,8 @@ class BrokerLink:
         init=False, default=Factory(lambda link: Subscribers(link.topology), takes_self=True)
     )
     no_local: NoLocal = field(factory=NoLocal, init=False)
+    #: Whether the broker takes basic.nack.
+    has_nacks: bool = field(default=False, init=False)
     #: Who the client is to the broker; empty if it has not said so in words.
     login: str = field(default="", init=False)
     #: Whether it is Qpid's JMS client, which counts time in milliseconds and needs message properties.
@@ -60,6 +62,10 @@ class BrokerLink:
     _held: int = field(default=0, init=False)
     #: What waiting commands count for.
     _queued: int = field(default=0, init=False)
+
+    def meets(self, *, nacks: bool) -> None:
+        """The broker has said what it can do."""
+        self.has_nacks = nacks
 
     def log_in(self, user: str, process: object) -> None:
         """The client has said who it is, and which program (``qpid.client_process``)."""

@@ -60,6 +60,12 @@ def confirms(start: amqp.ConnectionStart) -> bool:
     return found is None or not isinstance(found.value, Table) or bool(found.value.get("publisher_confirms"))
 
 
+def nacks(start: amqp.ConnectionStart) -> bool:
+    """Whether the broker says that it takes basic.nack."""
+    found = start.server_properties.field("capabilities")
+    return found is not None and isinstance(found.value, Table) and bool(found.value.get("basic.nack"))
+
+
 def start_ok_of(start_ok: amqp10.ConnectionStartOk) -> amqp.ConnectionStartOk:
     """connection.start-ok. Without a response it is empty: the broker asks for one."""
     said = to_table(without_link_properties(start_ok.client_properties or EMPTY_MAP))

@@ -84,7 +84,7 @@ class Subscriptions:
         #: None once it is detached.
         self._session: AttachedSession | None = session
         self._link = link
-        self.settling = Settling(main)
+        self.settling = Settling(main, has_nacks=link.has_nacks)
         self._by_name: dict[bytes, Subscription] = {}
         self._consumers = SessionConsumers()
         self._forms = TransferForms()
@@ -193,8 +193,8 @@ class Subscriptions:
                 self._at(name).credit.clear()
             case amqp10.MessageAccept(transfers=ids):
                 self._settle(ids, amqp10.MessageAccept)
-            case amqp10.MessageRelease(transfers=ids):
-                return self._release(ids)
+            case amqp10.MessageRelease(transfers=ids, set_redelivered=failed):
+                return self._release(ids, failed=failed)
             case amqp10.MessageReject(transfers=ids):
                 self._settle(ids, amqp10.MessageReject)
             case _:
@@ -231,7 +231,7 @@ class Subscriptions:
             if subscription.queue == queue:
                 subscription.credit.clear()
                 deliveries += self._take_held(subscription)
-        self.settling.reject(deliveries, requeue=False)
+        self.settling.reject(deliveries)
         return len(deliveries)
 
     def _at(self, name: bytes | None) -> Subscription:
@@ -316,22 +316,24 @@ class Subscriptions:
         if command is amqp10.MessageAccept:
             self.settling.accept(deliveries)
         else:
-            self.settling.reject(deliveries, requeue=False)
+            self.settling.reject(deliveries)
         if was_full:
             self._send_to(self._by_name.values())
 
-    def _release(self, ids: SequenceSet | None) -> Steps:
+    def _release(self, ids: SequenceSet | None, *, failed: bool) -> Steps:
+        """``failed``: they are to be marked as redelivered, for the client has tried them."""
         was_full = self._unsettled.is_full
         deliveries = self._unsettled.take(ids)
         queues = {delivery.queue for delivery in deliveries}
+        unseen: list[HeldTransfer] = []
         # Many may release what is nobody's.
         for subscription in list(self._by_name.values()) if queues else ():
             if subscription.queue in queues:
                 if subscription.consumer is not None and self._link.subscribers.may_rest(subscription):
                     yield from self._consumers.end(subscription.consumer)
                     subscription.rest()
-                deliveries += self._take_held(subscription)
-        self.settling.reject(deliveries, requeue=True)
+                unseen += self._take_held(subscription)
+        self.settling.release(deliveries, unseen, failed=failed)
         if was_full:
             self._send_to(self._by_name.values())
         return None

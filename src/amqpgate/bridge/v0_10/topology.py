@@ -7,46 +7,66 @@ no answer at all.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, ItemsView, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Final, Generic, TypeVar
 
 from attrs import frozen
 
+from amqpgate.protocol.frames import method_frame
+from amqpgate.wire.generated.v0_9_1 import QueueBind
 from amqpgate.wire.tables import Table
-from amqpgate.wire.v0_10.types import Map
+from amqpgate.wire.v0_10.types import Map, put_map
 
-#: As many exchanges, queues and bindings are remembered each; the oldest are forgotten first.
+#: As many exchanges, queues and bindings are remembered each, and of each as many bytes of arguments as they
+#: are on the wire, or those of one alone; the oldest are forgotten first.
 MOST_KNOWN: Final = 4096
+MOST_ARGUMENTS: Final = 256 * 1024
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
 class _Recent(Generic[K, V]):
-    """A mapping of `MOST_KNOWN` entries at most."""
+    """A mapping of `MOST_KNOWN` entries at most, whose arguments have `MOST_ARGUMENTS` bytes."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_byte_count", "_entries")
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[K, V] = OrderedDict()
+        #: Each with the bytes of its arguments.
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._byte_count = 0
 
     def __contains__(self, key: K) -> bool:
         return key in self._entries
 
     def get(self, key: K) -> V | None:
-        return self._entries.get(key)
+        found = self._entries.get(key)
+        return None if found is None else found[0]
 
-    def items(self) -> ItemsView[K, V]:
-        return self._entries.items()
+    def items(self) -> Iterator[tuple[K, V]]:
+        return ((key, value) for key, (value, _) in self._entries.items())
 
-    def put(self, key: K, value: V) -> None:
-        self._entries[key] = value
-        self._entries.move_to_end(key)
-        if len(self._entries) > MOST_KNOWN:
-            self._entries.popitem(last=False)
+    def put(self, key: K, value: V, arguments: Map | Table | None = None) -> None:
+        self.drop(key)
+        byte_count = _byte_count(arguments)
+        self._entries[key] = value, byte_count
+        self._byte_count += byte_count
+        while len(self._entries) > MOST_KNOWN or (
+            self._byte_count > MOST_ARGUMENTS and len(self._entries) > 1
+        ):
+            self.drop(next(iter(self._entries)))
 
     def drop(self, key: K) -> None:
-        self._entries.pop(key, None)
+        _, byte_count = self._entries.pop(key, (None, 0))
+        self._byte_count -= byte_count
+
+
+def _byte_count(arguments: Map | Table | None) -> int:
+    if arguments is None:
+        return 0
+    if isinstance(arguments, Map):
+        return len(put_map(arguments))
+    return len(method_frame(0, QueueBind(arguments=arguments))) if arguments else 0
 
 
 @frozen
@@ -115,7 +135,7 @@ class KnownTopology:
 
     def put_exchange(self, name: str, exchange: KnownExchange) -> None:
         """It was declared so."""
-        self._exchanges.put(name, exchange)
+        self._exchanges.put(name, exchange, exchange.arguments)
 
     def drop_exchange(self, name: str) -> None:
         """It is there no more."""
@@ -127,7 +147,7 @@ class KnownTopology:
 
     def put_queue(self, name: str, queue: KnownQueue) -> None:
         """It was declared so."""
-        self._queues.put(name, queue)
+        self._queues.put(name, queue, queue.arguments)
 
     def drop_queue(self, name: str) -> None:
         """It is there no more."""
@@ -144,7 +164,7 @@ class KnownTopology:
 
     def bind(self, binding: Binding, arguments: Table) -> None:
         """It was made."""
-        self._bindings.put(binding, arguments)
+        self._bindings.put(binding, arguments, arguments)
         self._undone.drop(binding)
 
     def unbind(self, binding: Binding) -> None:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from attrs import evolve
+
 from amqpgate.bridge.v0_10.channels import ChannelUse
 from amqpgate.bridge.v0_10.steps import Call, Part, Steps
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
@@ -27,10 +29,12 @@ from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet
 
 #: What says that a message is done with.
 Settling: TypeAlias = amqp10.MessageAccept | amqp10.MessageRelease | amqp10.MessageReject
-_SETTLING: Final[tuple[type[Settling], ...]] = (
-    amqp10.MessageAccept,
-    amqp10.MessageRelease,
-    amqp10.MessageReject,
+#: In which order they are said at the end.
+_SETTLING: Final[tuple[Settling, ...]] = (
+    amqp10.MessageAccept(),
+    amqp10.MessageRelease(),
+    amqp10.MessageRelease(set_redelivered=True),
+    amqp10.MessageReject(),
 )
 
 
@@ -45,7 +49,7 @@ class Transactions:
         #: In the transaction that there is.
         self._has_published = False
         #: Ids of transfers that wait for the end of the transaction.
-        self._waiting: dict[type[Settling], RangeSet] = {}
+        self._waiting: dict[Settling, RangeSet] = {}
 
     def published(self) -> None:
         """A message belongs to the transaction."""
@@ -67,7 +71,9 @@ class Transactions:
         return None
 
     def _put_off(self, command: Settling) -> None:
-        waiting = self._waiting.setdefault(type(command), RangeSet())
+        failed = isinstance(command, amqp10.MessageRelease) and command.set_redelivered
+        kind = amqp10.MessageRelease(set_redelivered=True) if failed else type(command)()
+        waiting = self._waiting.setdefault(kind, RangeSet())
         for lower, upper in (command.transfers or SequenceSet()).ranges:
             waiting.add(lower, upper)
 
@@ -85,7 +91,7 @@ class Transactions:
             raise ProtocolViolation(409, f"{command.NAME} in a session that is not transactional")
         self._has_published = False
         if isinstance(command, amqp10.TxRollback):
-            self._waiting.pop(amqp10.MessageAccept, None)
+            self._waiting.pop(amqp10.MessageAccept(), None)
             yield Call(ChannelUse.MAIN, amqp.TxRollback())
             if not self._waiting and not self._subscriptions.end_transaction():
                 return None
@@ -98,5 +104,5 @@ class Transactions:
         for settling in _SETTLING:
             ids = waiting.get(settling)
             if ids is not None:
-                yield from self._subscriptions.steps(settling(transfers=ids.frozen())) or ()
+                yield from self._subscriptions.steps(evolve(settling, transfers=ids.frozen())) or ()
         self._subscriptions.end_transaction()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from typing import Final
 
 import attrs
 
 from amqpgate.gateway.pool.queue_types import type_of
+from amqpgate.gateway.session.channel_close import check_unanswered
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+#: Methods of one kind that the broker has not answered on a channel. More is remembered of each than on a
+#: connection of the session's own.
+MOST_UNANSWERED: Final = 1024
 
 #: Methods after which a channel can still be closed without asking the broker.
 _TRACELESS: Final = frozenset({amqp.ChannelOpen.INDEX, amqp.ConfirmSelect.INDEX, amqp.ChannelClose.INDEX})
@@ -32,6 +37,9 @@ class PendingDeclares:
     _asked: deque[amqp.QueueDeclare] = attrs.field(factory=deque, init=False)
     #: By queue, those that may make one.
     _making: dict[str, deque[amqp.QueueDeclare]] = attrs.field(factory=dict, init=False)
+
+    def __len__(self) -> int:
+        return len(self._asked)
 
     def __iter__(self) -> Iterator[amqp.QueueDeclare]:
         return iter(self._asked)
@@ -148,6 +156,21 @@ class ChannelMapping:
     def move(self, number: int) -> None:
         """It is another channel of the connection now."""
         self.number = number
+
+    def check(self, channel: int, method: Method) -> None:
+        """Raises ``ProtocolViolation`` where the client asks for more than can be remembered."""
+        due: Sized | None = None
+        match method:
+            case amqp.BasicQos():
+                due = self.limits_due
+            case amqp.QueueDeclare():
+                due = self.declares_due
+            case amqp.QueueDelete():
+                due = self.deletes_due
+            case amqp.BasicConsume():
+                due = self.tags_due
+        if due is not None:
+            check_unanswered(len(due), MOST_UNANSWERED, channel, method)
 
     def requests(self, method: Method) -> None:
         """The client's method goes to the broker, with the broker's names."""

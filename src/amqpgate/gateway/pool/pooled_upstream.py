@@ -116,6 +116,7 @@ class PooledUpstream:
             if renamed is not None:
                 method = decode_method(bytes(renamed)[7:-1])
             last_queue = member.session.channels.states[channel].last_queue
+            mapping.check(channel, method)
             connection.exclusives.check(member, channel, method, last_queue)
             note_request(member, mapping, method)
 

@@ -61,7 +61,11 @@ class PoolRegistry:
                 while True:
                     await trio.sleep(INTERVAL)
                     for identity, pool in list(self.pools.items()):
-                        pool.look()
+                        try:
+                            pool.look()
+                        except Exception:
+                            # That pool's, and no other's.
+                            log.exception("the look at a pool failed")
                         if pool.plan.is_empty:
                             del self.pools[identity]
             finally:

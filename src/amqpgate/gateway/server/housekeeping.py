@@ -37,23 +37,31 @@ class Housekeeping:
 
     async def run(self) -> None:
         """For ever."""
-        observers = self.observers
         while True:
             await trio.sleep(INTERVAL)
-            live = list(self.sessions.live.values())
-            try:
-                await look(live, time.monotonic(), observers.metrics.confirmed)
-            except Exception:
-                FAULTS.caught("metrics", "the look at all sessions")
-            observers.rates.forget(time.monotonic())
-            self.buckets.forget(time.monotonic())
-            self.lifecycle.check(is_impaired=observers.audit is not None and observers.audit.log.is_down)
-            self.acceptor.failures.tick(trio.current_time())
-            if self._has_ebbed():
-                if self._again == math.inf:
-                    # Once, when what they have done is written as well.
-                    collect(len(self.sessions.live))
-                await trio.to_thread.run_sync(give_back, abandon_on_cancel=True)
+            for part in (self._look, self._forget, self._give_back):
+                try:
+                    await part()
+                except Exception:
+                    FAULTS.caught("metrics", f"housekeeping: {part.__name__}")
+
+    async def _look(self) -> None:
+        live = list(self.sessions.live.values())
+        await look(live, time.monotonic(), self.observers.metrics.confirmed)
+
+    async def _forget(self) -> None:
+        observers = self.observers
+        observers.rates.forget(time.monotonic())
+        self.buckets.forget(time.monotonic())
+        self.lifecycle.check(is_impaired=observers.audit is not None and observers.audit.log.is_down)
+        self.acceptor.failures.tick(trio.current_time())
+
+    async def _give_back(self) -> None:
+        if self._has_ebbed():
+            if self._again == math.inf:
+                # Once, when what they have done is written as well.
+                collect(len(self.sessions.live))
+            await trio.to_thread.run_sync(give_back, abandon_on_cancel=True)
 
     def _has_ebbed(self) -> bool:
         """Whether much memory has become free since it was given back."""

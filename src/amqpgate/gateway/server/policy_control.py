@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -56,7 +57,7 @@ class PolicyControl:
                 (session.principal, None if session.facts.choice is None else session.facts.choice.policy)
                 for session in self.sessions.live.values()
             ]
-            self.sessions.tasks.start_soon(self.observers.selected.take_stock, changed, live)
+            self.sessions.start(partial(self.observers.selected.take_stock, changed, live))
 
     def _tell(self) -> None:
         policies = self.in_force.now

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from amqpgate.bridge.versions import VERSIONS
 from amqpgate.config import Listener
 from amqpgate.datapath.engine import Counters
-from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult
+from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Side
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.session.session import Session
@@ -45,6 +47,7 @@ async def totals(
     tally = ended.copy()
     # What is not there now is 0, and not unknown.
     sessions = Counter(dict.fromkeys(("", *routes), 0))
+    versions = Counter(dict.fromkeys(itertools.product(VERSIONS.names, VERSIONS.names), 0))
     channels = closing = to_clients = 0
     to_brokers = unsent
     live = list(live)
@@ -53,6 +56,7 @@ async def totals(
     for session in live:
         tally.add(session)
         sessions["" if session.facts.choice is None else session.facts.choice.route.id] += 1
+        versions[session.facts.version(Side.CLIENT), session.facts.version(Side.UPSTREAM)] += 1
         channels += len(session.channels.states)
         for _, channel in session.channels.states.made():
             closing += channel.close is not None
@@ -73,6 +77,7 @@ async def totals(
             "closing": connections - handshakes - established,
         },
         sessions=sessions,
+        versions=versions,
         channels={"open": channels - closing, "closing": closing},
         buffered={"client": to_clients, "upstream": to_brokers},
         pauses=counters.paused,

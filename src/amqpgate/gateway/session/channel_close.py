@@ -46,13 +46,39 @@ from amqpgate.wire.method import Method
 #: Server-named queues that are known as a session's own. Of one with more, the oldest count as others'.
 OWNED: Final = 4096
 
+#: queue.declare that the broker has not answered on a channel. Clients wait for each answer, or keep to some
+#: dozens; one that does neither would have the gateway remember any number.
+MOST_DECLARES: Final = 16_384
+
 #: Methods with a queue that was there before.
 _NAMING: Final = (
     amqp.QueueBind | amqp.QueueUnbind | amqp.QueuePurge | amqp.QueueDelete | amqp.BasicConsume | amqp.BasicGet
 )
 
+#: How server-named queues begin where names that begin with the first of these cannot be declared.
+_RESERVED: Final = "amq."
+_UNRESERVED: Final = SERVER_NAMED.removeprefix(_RESERVED)
+
 #: How channel.close-ok begins.
 _CLOSE_OK: Final = amqp.ChannelCloseOk.INDEX.to_bytes(4, "big")
+
+
+def check_unanswered(count: int, most: int, channel: int, method: Method) -> None:
+    """Raises ``ProtocolViolation`` 406 for the channel where so many are not answered already."""
+    if count >= most:
+        raise ProtocolViolation(
+            406,
+            f"{count} {method.NAME} are not answered",
+            class_id=method.CLASS_ID,
+            method_id=method.METHOD_ID,
+            channel=channel,
+        )
+
+
+def check_declares(state: SessionChannel, channel: int, method: Method) -> None:
+    """The same, where the client declares more than can be remembered."""
+    if isinstance(method, amqp.QueueDeclare) and state.declares_due is not None:
+        check_unanswered(len(state.declares_due), MOST_DECLARES, channel, method)
 
 
 @attrs.define(weakref_slot=False)
@@ -190,8 +216,11 @@ class SessionChannels:
                 state.gets.unheard()
 
     def told_apart(self, operation: Operation) -> Operation:
-        """The operation, with whether its queue is another connection's server-named one."""
+        """The operation, with whether its queue is another connection's server-named one, and with RabbitMQ's
+        name where the session's own has another one."""
         queue = operation.queue or ""
+        if queue.startswith(_UNRESERVED) and queue in (self.owned or ()):
+            return attrs.evolve(operation, queue=f"{_RESERVED}{queue}")
         # Without more to its name, it is what the channel has declared and not heard the name of.
         if not queue.startswith(SERVER_NAMED) or queue == SERVER_NAMED or queue in (self.owned or ()):
             return operation

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import access_tickets, settlement
+from amqpgate.gateway.session.channel_close import check_declares
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.gateway.session.observer import Denial
 from amqpgate.policy import denial_text
@@ -38,6 +39,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     last_queue = ""
     if channel:
         state = session.channels.states[channel]
+        check_declares(state, channel, method)
         last_queue, named = state.last_queue, state.named(method)
         if named is not method:
             method, frame = named, memoryview(method_frame(channel, named))

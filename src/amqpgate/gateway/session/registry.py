@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -164,7 +164,7 @@ class SessionRegistry:
         if now or self.tasks is None:
             session.fail(why)
         elif self._dismissing.dismiss(session, why):
-            self.tasks.start_soon(self._dismissing.run)
+            self.start(self._dismissing.run)
 
     def granted(self) -> None:
         """Who waits for a limit that is shared may look again."""
@@ -175,6 +175,11 @@ class SessionRegistry:
     def begin(self, tasks: trio.Nursery) -> None:
         """Tasks may be started from now on."""
         self.tasks = tasks
+
+    def start(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Run a task beside all else; not any more where the gateway ends. What it raises ends it alone."""
+        if self.tasks is not None:
+            self.tasks.start_soon(_contained, task)
 
     def end(self) -> None:
         """No task is started any more; all sessions end."""
@@ -215,7 +220,7 @@ class SessionRegistry:
             self.token_buckets.give_back(before, time.monotonic())
         waiting = [session for session in self.live.values() if session.consumers.is_overdue]
         if waiting and self.tasks is not None:
-            self.tasks.start_soon(self._insist, waiting)
+            self.start(partial(self._insist, waiting))
 
     def _retransform(self, session: Session, policies: PolicySet) -> None:
         try:
@@ -275,6 +280,14 @@ class SessionRegistry:
             observer.closed(why)
         session.release()
         self.on_gone(why)
+
+
+async def _contained(task: Callable[[], Awaitable[None]]) -> None:
+    """One task's fault is no session's that it is not about."""
+    try:
+        await task()
+    except Exception:
+        log.exception("a task of the sessions failed")
 
 
 def observers_for(

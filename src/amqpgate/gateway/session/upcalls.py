@@ -105,11 +105,22 @@ class Upcalls:
             else:
                 self._from_broker(channel, method, frame)
         except ProtocolViolation as violation:
-            if side is Side.CLIENT and violation.scope == "channel":
-                session.channels.refuse(violation.channel, violation)
+            refused = self._refused(side, int.from_bytes(frame[1:3], "big"), violation)
+            if refused:
+                session.channels.refuse(refused, violation)
             else:
                 session.fail(violation, side)
         return False
+
+    def _refused(self, side: Side, channel: int, violation: ProtocolViolation) -> int:
+        """The channel that is closed for it; 0: it ends the connection."""
+        session = self.session
+        if side is not Side.CLIENT:
+            return 0
+        if violation.scope == "channel":
+            return violation.channel
+        is_of_session = violation.code == 540 and session.facts.interpreters[Side.CLIENT].has_sessions
+        return channel if is_of_session and channel in session.channels.states else 0
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         self.session.left(end, side, error)

@@ -135,7 +135,10 @@ class ScriptedQueue:
             case amqp.BasicAck(delivery_tag=tag, multiple=multiple):
                 for one in [one for one in self.unacked if one <= tag] if multiple else [tag]:
                     self.accepted.append(self._settle(one).position)
-            case amqp.BasicReject(delivery_tag=tag, requeue=requeue):
+            case (
+                amqp.BasicReject(delivery_tag=tag, requeue=requeue)
+                | amqp.BasicNack(delivery_tag=tag, requeue=requeue)
+            ):
                 message = self._settle(tag)
                 if requeue:
                     message.redelivered = True
@@ -255,7 +258,7 @@ class _Writer(CanonicalWriter):
 class Stage:
     """The client says something, the broker's answers arrive when the test lets them."""
 
-    def __init__(self, *, is_lazy: bool = False, first_id: int = 0) -> None:
+    def __init__(self, *, is_lazy: bool = False, first_id: int = 0, has_nacks: bool = False) -> None:
         self.client = Client()
         self.client.next = first_id
         #: What the broker has said, and is not heard yet.
@@ -268,6 +271,7 @@ class Stage:
             _Writer(lambda number, method: self._asked.append((number, method))),
         )
         link.numbers.allow(16)
+        link.meets(nacks=has_nacks)
         self.link = link
         self.session = ClientSession(self.client, link)
         self._commands = 0

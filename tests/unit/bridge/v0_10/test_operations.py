@@ -35,6 +35,7 @@ SAID: Final[dict[str, tuple[Command, ...]]] = {
     "`queue.declare`": (amqp10.QueueDeclare(queue=b"new"),),
     "`queue.query`": (amqp10.QueueQuery(queue=b"q"),),
     "`queue.delete`": (amqp10.QueueDelete(queue=b"q"),),
+    "`queue.delete`, if-unused or if-empty": (amqp10.QueueDelete(queue=b"q", if_empty=True),),
     "`queue.purge`": (amqp10.QueuePurge(queue=b"q"),),
     "`exchange.declare`": (amqp10.ExchangeDeclare(exchange=b"new", type=b"direct"),),
     "`exchange.query`": (amqp10.ExchangeQuery(name=b"e"),),

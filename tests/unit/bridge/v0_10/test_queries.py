@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.bridge.v0_10.topology import MOST_KNOWN, Binding, KnownQueue, KnownTopology
+from amqpgate.bridge.v0_10.topology import (
+    MOST_ARGUMENTS,
+    MOST_KNOWN,
+    Binding,
+    KnownExchange,
+    KnownQueue,
+    KnownTopology,
+)
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.tables import EMPTY_TABLE
+from amqpgate.wire.tables import EMPTY_TABLE, Table
 from amqpgate.wire.v0_10.types import Map, Value
 from tests.unit.bridge.v0_10.lab import Lab, broker_state
 from tests.unit.broker.client import Client
@@ -157,3 +164,38 @@ def test_what_is_known_is_bounded() -> None:
     assert topology.queue("9") is None
     assert topology.queue("10") is queue
     assert len(topology.bindings_of("q", "x")) == MOST_KNOWN
+
+
+@pytest.mark.parametrize("size", [1000, 40_000])
+def test_arguments_that_are_known_are_bounded_in_bytes(size: int) -> None:
+    """However few there are, and though the same one is declared again and again."""
+    topology = KnownTopology()
+    arguments = Map(((b"a", Value(0x95, bytes(size))),))
+    table = Table.of({"a": "x" * size})
+    queue = KnownQueue(False, True, False, None, arguments)
+    exchange = KnownExchange(b"topic", arguments=arguments)
+    count = 2 * MOST_ARGUMENTS // size
+    for number in (*range(count), *[count - 1] * count):
+        topology.put_queue(str(number), queue)
+        topology.put_exchange(str(number), exchange)
+        topology.bind(Binding("q", "x", str(number)), table)
+    most = MOST_ARGUMENTS // size
+    names = [str(number) for number in range(count)]
+    for known in (
+        [name for name in names if topology.queue(name) is not None],
+        [name for name in names if topology.exchange(name) is not None],
+        list(topology.bindings_of("q", "x")),
+    ):
+        assert most - 12 <= len(known) <= most
+        assert known == names[-len(known) :]
+
+
+def test_one_whose_arguments_are_larger_than_that_is_known() -> None:
+    topology = KnownTopology()
+    arguments = Map(((b"a", Value(0xA0, bytes(MOST_ARGUMENTS))),))
+    for name in ("one", "two"):
+        topology.put_queue(name, KnownQueue(False, True, False, None, arguments))
+    assert topology.queue("one") is None
+    assert topology.queue("two") is not None
+    topology.drop_queue("two")
+    assert topology.queue("two") is None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args, get_type_hints
+
+import attrs
 import pytest
 
+from amqpgate.bridge.v0_10.native import headers
 from amqpgate.bridge.v0_10.native.content import _read
 from amqpgate.bridge.v0_10.quick_header import delivery_part, quick_header
 from amqpgate.wire.generated.v0_10 import DeliveryProperties, MessageProperties, ReplyTo
@@ -114,3 +118,55 @@ def test_delivery_properties_alone() -> None:
 def test_real_headers() -> None:
     seen = [check(frame.payload) for stream in streams() for frame in frames(stream) if frame.type == _HEADER]
     assert sum(seen) > len(seen) // 2
+
+
+#: Where `headers` looks for each field; those that it leaves to the long way have none.
+FLAGS: dict[type[Struct], dict[str, int]] = {
+    DeliveryProperties: {
+        "immediate": headers._IMMEDIATE,
+        "redelivered": headers._REDELIVERED,
+        "priority": headers._PRIORITY,
+        "delivery_mode": headers._DELIVERY_MODE,
+        "ttl": headers._TTL,
+        "timestamp": headers._TIMESTAMP,
+        "expiration": headers._EXPIRATION,
+        "exchange": headers._EXCHANGE,
+        "routing_key": headers._ROUTING_KEY,
+    },
+    MessageProperties: {
+        "content_length": headers._CONTENT_LENGTH,
+        "message_id": headers._MESSAGE_ID,
+        "correlation_id": headers._CORRELATION_ID,
+        "content_type": headers._CONTENT_TYPE,
+        "content_encoding": headers._CONTENT_ENCODING,
+        "user_id": headers._USER_ID,
+        "app_id": headers._APP_ID,
+        "application_headers": headers._HEADERS,
+    },
+}
+#: Flags that are read without a look, and not at all.
+REST = {
+    DeliveryProperties: ({"discard_unroutable"}, headers._RARE_DELIVERY),
+    MessageProperties: (set(), headers._RARE_MESSAGE),
+}
+SOME = {bool: True, int: 1, bytes: bytes(16), ReplyTo: ReplyTo(), Map: Map()}
+
+
+def flags_of(kind: type[Struct], name: str) -> int:
+    """The packing flags of a struct in which one field is there."""
+    hint = get_type_hints(kind)[name]
+    (plain,) = (one for one in SOME if one is hint or one in get_args(hint))
+    encoded = encode_header((kind(**{name: SOME[plain]}),))
+    # Size, class and code; then the flags.
+    return int.from_bytes(encoded[6:8], "little")
+
+
+@pytest.mark.parametrize("kind", FLAGS)
+def test_packing_flags_are_those_of_the_generated_structs(kind: type[Struct]) -> None:
+    names = [one.name for one in attrs.fields(kind)]
+    passed_over, rare = REST[kind]
+    assert {name: flags_of(kind, name) for name in FLAGS[kind]} == FLAGS[kind]
+    known = sum(FLAGS[kind].values()) + sum(flags_of(kind, name) for name in passed_over)
+    assert known | rare == 0xFFFF
+    assert not known & rare
+    assert {name for name in names if flags_of(kind, name) & rare} == {*names} - {*FLAGS[kind]} - passed_over

@@ -469,6 +469,24 @@ def test_what_is_released_without_credit_is_for_others() -> None:
     assert stage.publish(b"3") == [b"3"]
 
 
+def test_only_what_the_client_has_tried_counts_as_its_failure() -> None:
+    """With RabbitMQ 4 a message that is rejected is gone after some rounds; what is given back is not."""
+    stage = Stage(has_nacks=True)
+    known_queue(stage, auto_delete=False)
+    stage.do(subscribe(), byte_credit(), messages(4))
+    stage.publish(b"1", b"2")
+    stage.do(amqp10.MessageStop(destination=b"d"))
+    stage.publish(b"3", b"4")
+    stage.take_asked()
+    stage.do(amqp10.MessageRelease(transfers=ids(0)))
+    assert stage.take_asked() == [
+        amqp.BasicCancel("1"),
+        *[amqp.BasicNack(tag, requeue=True) for tag in (1, 3, 4)],
+    ]
+    stage.do(amqp10.MessageRelease(transfers=ids(1), set_redelivered=True))
+    assert stage.take_asked() == [amqp.BasicReject(2, requeue=True)]
+
+
 def test_what_is_released_with_credit_may_come_again() -> None:
     stage = stage_with(b"1")
     known_queue(stage, auto_delete=False)

@@ -73,7 +73,8 @@ class Play:
         self.subscribed: set[bytes] = set()
         #: Positions by ids, of what the client has and has not settled.
         self.mine: dict[int, int] = {}
-        self.spent: dict[int, tuple[bytes, tuple[float, float]]] = {}
+        #: What they cost, and whom: the subscription may be over, and its name another one's.
+        self.spent: dict[int, tuple[Granted, tuple[float, float]]] = {}
         self.times_accepted: Counter[int] = Counter()
         self.got: dict[bytes, list[int]] = {name: [] for name in names}
         self.published = 0
@@ -110,8 +111,8 @@ class Play:
         for number in numbers:
             spent = self.spent.pop(number, None)
             if spent is not None:
-                name, cost = spent
-                self.granted[name].complete(cost)
+                granted, cost = spent
+                granted.complete(cost)
         self.stage.complete(*numbers)
 
     def quiet(self) -> None:
@@ -125,7 +126,7 @@ class Play:
         assert position not in self.mine.values()
         assert not self.times_accepted[position]
         cost = self.granted[transfer.name].get(transfer.size)
-        self.spent[transfer.number] = transfer.name, cost
+        self.spent[transfer.number] = self.granted[transfer.name], cost
         self.got[transfer.name].append(position)
         if self.accept_mode:
             self.times_accepted[position] += 1

@@ -78,9 +78,18 @@ def test_what_is_released_before_rollback_comes_back(lab: Lab) -> None:
     lab.do(amqp10.MessageAccept(transfers=ids(0)))
     lab.do(amqp10.MessageRelease(transfers=ids(0, 1)))
     lab.do(amqp10.TxRollback())
-    assert lab.names() == ["tx.rollback", "basic.cancel", "basic.reject", "basic.reject", "tx.commit"]
+    assert lab.names() == ["tx.rollback", "basic.cancel", "basic.nack", "basic.nack", "tx.commit"]
     lab.do(amqp10.MessageFlow(destination=b"d", unit=0, value=2))
     assert [one.body for one in lab.heard if one.body] == [b"1", b"2"]
+
+
+def test_what_was_tried_before_rollback_counts_as_a_failure(lab: Lab) -> None:
+    lab.do(amqp10.MessageAccept(transfers=ids(0)))
+    lab.do(amqp10.MessageRelease(transfers=ids(0), set_redelivered=True))
+    lab.do(amqp10.MessageRelease(transfers=ids(1)))
+    lab.do(amqp10.TxRollback())
+    settled = [one for _, one in lab.asked if one.NAME in ("basic.nack", "basic.reject")]
+    assert settled == [amqp.BasicNack(2, requeue=True), amqp.BasicReject(1, requeue=True)]
 
 
 def test_what_is_released_after_rollback_comes_back_at_once(lab: Lab) -> None:
@@ -89,7 +98,7 @@ def test_what_is_released_after_rollback_comes_back_at_once(lab: Lab) -> None:
     lab.do(amqp10.TxRollback())
     lab.asked.clear()
     lab.do(amqp10.MessageRelease(transfers=ids(0, 1)))
-    assert lab.names() == ["basic.cancel", "basic.reject", "basic.reject", "tx.commit"]
+    assert lab.names() == ["basic.cancel", "basic.nack", "basic.nack", "tx.commit"]
     assert lab.query(amqp10.QueueQuery(queue=b"q")).message_count == 2
 
 

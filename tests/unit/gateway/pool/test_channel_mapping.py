@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.gateway.pool.channel_mapping import ChannelMapping
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.pool.channel_mapping import MOST_UNANSWERED, ChannelMapping
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -207,3 +208,28 @@ def test_it_may_become_another_channel_of_the_connection() -> None:
     it = mapping()
     it.move(12)
     assert it.number == 12
+
+
+# -- bounds --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        amqp.BasicQos(prefetch_count=1),
+        amqp.QueueDeclare(queue="q"),
+        amqp.QueueDelete(queue="q"),
+        amqp.BasicConsume(queue="q", consumer_tag="c"),
+    ],
+    ids=lambda method: method.NAME,
+)
+def test_what_is_not_answered_is_bounded(method: Method) -> None:
+    """Its channel is closed; other methods, and other channels, go on."""
+    it = mapping()
+    for _ in range(MOST_UNANSWERED):
+        it.check(3, method)
+        it.requests(method)
+    with pytest.raises(ProtocolViolation, match="are not answered") as told:
+        it.check(3, method)
+    assert (told.value.code, told.value.scope, told.value.channel) == (406, "channel", 3)
+    it.check(3, amqp.QueuePurge(queue="q"))

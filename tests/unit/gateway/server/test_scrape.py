@@ -276,10 +276,14 @@ def test_what_was_counted_can_be_read(stage: Stage) -> None:
     assert totals.traffic[PUBLISHED] == Traffic(1, 1000)
     assert totals.traffic[DELIVERED] == Traffic(2, 20)
     assert (totals.sessions, totals.channels) == ({"": 1}, {"open": 2, "closing": 0})
+    assert {pair: count for pair, count in totals.versions.items() if count} == {("0-9-1", "0-9-1"): 1}
+    # Whoever may come has a row already.
+    assert totals.versions["0-10", "0-9-1"] == totals.versions["0-8", "0-10"] == 0
     client.close()
     broker.expect(amqp.ConnectionClose)
     broker.close()
     stage.running.wait_idle()
     over = stage.running.ask(stage.running.gateway.totals)
     assert over.traffic == totals.traffic
+    assert set(over.versions.values()) == {0}
     assert (over.sessions, over.channels) == ({"": 0}, {"open": 0, "closing": 0})

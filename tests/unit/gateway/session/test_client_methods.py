@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from amqpgate.gateway.session import channel_close
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -167,6 +168,21 @@ def test_a_server_named_queue_is_its_connections(
     assert [is_allowed(client, broker, f"amq.gen-{number}") for number in (1, 2, 3)] == [False, True, True]
 
 
+def test_a_server_named_queue_is_one_by_another_name(make_stage: MakeStage) -> None:
+    """A broker of 0-10 that keeps `amq.` to itself has them without it. Others' are not known for such."""
+    stage = make_stage(policies=OWN_REPLIES)
+    client, broker = stage.opened()
+    client.say(amqp.QueueDeclare(), 1)
+    broker.expect(amqp.QueueDeclare, 1)
+    broker.say(amqp.QueueDeclareOk("gen-1"), 1)
+    client.expect(amqp.QueueDeclareOk, 1)
+    assert is_allowed(client, broker, "gen-1")
+    assert is_allowed(client, broker, "")
+    assert not is_allowed(client, broker, "gen-2")
+    client.say(amqp.QueueDeclare(queue="gen-2"), 1)
+    refused(client, broker, (50, 10))
+
+
 def test_what_is_only_looked_at_is_not_ones_own(make_stage: MakeStage) -> None:
     stage = make_stage(policies=OWN_REPLIES.replace("prefix: amq.gen-", 'regex: "(q|amq[.]gen-.*)"'))
     client, broker = stage.opened()
@@ -199,3 +215,23 @@ def test_a_refusal_that_is_longer_than_a_reply_text(make_stage: MakeStage, how: 
     assert len(text.encode()) in (254, 255)
     assert text.endswith("...")
     assert "access to topic 'ééé" in text
+
+
+def test_declares_that_nobody_answers_are_bounded(guarded: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their channel is closed; its answers give room again."""
+    monkeypatch.setattr(channel_close, "MOST_DECLARES", 3)
+    client, broker = guarded.opened()
+    declare = amqp.QueueDeclare(queue="mine.1")
+    for _ in range(3):
+        client.say(declare, 1)
+        broker.expect(amqp.QueueDeclare, 1)
+    broker.say(amqp.QueueDeclareOk("mine.1", 0, 0), 1)
+    client.expect(amqp.QueueDeclareOk, 1)
+    client.say(declare, 1)
+    broker.expect(amqp.QueueDeclare, 1)
+    client.say(declare, 1)
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    close = client.expect(amqp.ChannelClose, 1)
+    assert close.reply_code == 406
+    assert close.reply_text == "PRECONDITION_FAILED - 3 queue.declare are not answered"

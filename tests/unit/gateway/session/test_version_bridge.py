@@ -14,6 +14,7 @@ from amqpgate.bridge import interpreter_for
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.bridge.v0_9 import Interpreter09
 from amqpgate.bridge.v0_9_1 import NATIVE
+from amqpgate.bridge.v0_10 import Interpreter010
 from amqpgate.gateway.session import publish_denial
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.protocol.methods import Role
@@ -193,6 +194,20 @@ def test_an_old_client_gets_table_types_that_it_reads(
         assert message.body == b"body" * 50_000
         assert message.header.properties.headers == read  # type: ignore[attr-defined]
         assert message.header.properties.cluster_id == "cluster"  # type: ignore[attr-defined]
+
+
+def test_what_a_broker_lacks_ends_a_session_of_0_10_alone(stage: Stage, opens: Opens) -> None:
+    """Others' connection it ends, as 540 of RabbitMQ's does."""
+    native = Interpreter010(RABBITMQ_0_9_1)
+    client, broker = opens(stage, RABBITMQ_0_9_1, dialects.LEGACY_BROKER, native)
+    client.say(amqp.QueueUnbind(queue="q", exchange="e"), 1)
+    broker.expect(v0_8.ChannelClose, 1)
+    broker.say(v0_8.ChannelCloseOk(), 1)
+    close = client.expect(amqp.ChannelClose, 1)
+    assert (close.reply_code, close.class_id, close.method_id) == (540, 50, 50)
+    client.say(amqp.ChannelCloseOk(), 1)
+    client.say(amqp.ChannelOpen(), 2)
+    broker.expect(v0_8.ChannelOpen, 2)
 
 
 def test_an_old_broker_gets_table_types_that_it_reads(stage: Stage, opens: Opens) -> None:

@@ -124,7 +124,10 @@ class AuditTrail:
         """Close a window after the other."""
         while True:
             await trio.sleep(self.window)
-            self.close_window()
+            try:
+                self.close_window()
+            except Exception:
+                FAULTS.caught("audit", "the end of a window")
 
     def close_window(self, *, is_last: bool = False) -> None:
         """Hand over what has been counted. What limits did is summed on while there is no room for it."""

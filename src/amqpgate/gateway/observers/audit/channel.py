@@ -22,22 +22,25 @@ from amqpgate.policy.kinds.audit import AuditDecision
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-#: Methods that change what there is. The broker answers each by its ``REPLIES``.
-CHANGES: Final = frozenset(
-    method.INDEX
-    for method in (
-        amqp.ExchangeDeclare,
-        amqp.ExchangeDelete,
-        amqp.ExchangeBind,
-        amqp.ExchangeUnbind,
-        amqp.QueueDeclare,
-        amqp.QueueDelete,
-        amqp.QueueBind,
-        amqp.QueueUnbind,
-        amqp.BasicConsume,
-        amqp.BasicCancel,
-    )
+_CHANGES: Final[tuple[type[Method], ...]] = (
+    amqp.ExchangeDeclare,
+    amqp.ExchangeDelete,
+    amqp.ExchangeBind,
+    amqp.ExchangeUnbind,
+    amqp.QueueDeclare,
+    amqp.QueueDelete,
+    amqp.QueueBind,
+    amqp.QueueUnbind,
+    amqp.BasicConsume,
+    amqp.BasicCancel,
 )
+#: Methods that change what there is. The broker answers each by its ``REPLIES``.
+CHANGES: Final = frozenset(method.INDEX for method in _CHANGES)
+_ANSWERS: Final = frozenset(answer for method in _CHANGES for answer in method.REPLIES)
+
+#: Changes of one channel that are remembered while the broker does not answer. What is more is told once it
+#: has passed.
+MOST_CHANGES: Final = 256
 
 #: What an event says of a method beside its names.
 _DETAILS: Final = (
@@ -92,13 +95,18 @@ class Reading:
 class ChannelAudit:
     """Of one channel. It goes with the channel, and what it waits for with it."""
 
-    #: In the order asked; as many as the broker has not answered.
+    #: In the order asked; those that the broker has not answered.
     changes: deque[Change] = attrs.field(factory=deque)
+    #: How many more of them are not answered, and were told, behind all that are remembered.
+    told: int = 0
 
     def asked(self, method: Method, kind: OperationKind | None) -> Change | None:
         """A change has passed to the broker. It is returned where nobody waits for the answer."""
         change = Change(method.REPLIES[0], kind, detail_of(method))
         if getattr(method, "no_wait", False):
+            return change
+        if self.told or len(self.changes) >= MOST_CHANGES:
+            self.told += 1
             return change
         self.changes.append(change)
         return None
@@ -119,6 +127,8 @@ class ChannelAudit:
             elif isinstance(method, amqp.QueueDeclareOk) and change.kind is not None:
                 change.name_queue(change.kind, method.queue)
             return change
+        if self.told and method.INDEX in _ANSWERS:
+            self.told -= 1
         return None
 
 

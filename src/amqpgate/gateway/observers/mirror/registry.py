@@ -22,7 +22,7 @@ from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.router import Router, rewritten
 from amqpgate.policy import Choice, PolicySet, Principal, RouteTable
 from amqpgate.policy import Mirror as Document
-from amqpgate.telemetry.faults import contained
+from amqpgate.telemetry.faults import FAULTS, contained
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.yamldoc import Percent, Size
 
@@ -61,7 +61,7 @@ class MirrorRegistry:
         with trio.move_on_at(until):
             async with trio.open_nursery() as nursery:
                 for mirror in list(self._mirrors.values()):
-                    nursery.start_soon(mirror.finish)
+                    nursery.start_soon(_contained, mirror.finish)
 
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
@@ -124,4 +124,12 @@ class MirrorRegistry:
 
     def _start(self, job: Callable[[], Awaitable[None]]) -> None:
         if self._nursery is not None:
-            self._nursery.start_soon(job)
+            self._nursery.start_soon(_contained, job)
+
+
+async def _contained(job: Callable[[], Awaitable[None]]) -> None:
+    """One mirror's fault ends that mirror."""
+    try:
+        await job()
+    except Exception:
+        FAULTS.caught(PART, "a mirror's task")

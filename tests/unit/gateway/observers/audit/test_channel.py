@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from amqpgate.gateway.observers.audit.channel import Change, ChannelAudit, Reading, detail_of
+from amqpgate.gateway.observers.audit.channel import MOST_CHANGES, Change, ChannelAudit, Reading, detail_of
 from amqpgate.gateway.observers.audit.columns import OperationKind
 from amqpgate.policy import Operation, Principal
 from amqpgate.policy.kinds.audit import NOT_AUDITED
@@ -129,3 +129,24 @@ def test_a_name_does_not_change_what_was_counted() -> None:
     change = Change(0, before, {})
     change.name_queue(before, "amq.gen-1")
     assert (before.queue, change.kind) == ("", attrs.evolve(before, queue="amq.gen-1"))
+
+
+def test_what_is_too_much_to_remember_is_told_at_once() -> None:
+    """It is told as it passes, and its answer is nobody else's."""
+    waiting = ChannelAudit()
+    names = [f"q{number}" for number in range(MOST_CHANGES)]
+    asked(waiting, *(amqp.QueueDeclare(queue=name) for name in names))
+    for name in ("more", "most"):
+        change = waiting.asked(amqp.QueueDeclare(queue=name), kind("queue.declare", name))
+        assert change is not None
+    assert len(waiting.changes) == MOST_CHANGES
+    for name in names[:-1]:
+        assert answered(waiting, amqp.QueueDeclareOk(name, 0, 0)) == ("queue.declare", name)
+    # Behind those that were told nothing is remembered yet, for the answers come in order.
+    assert waiting.asked(amqp.QueueDeclare(queue="late"), kind("queue.declare", "late")) is not None
+    assert answered(waiting, amqp.QueueDeclareOk(names[-1], 0, 0)) == ("queue.declare", names[-1])
+    assert answered(waiting, amqp.BasicQosOk()) is None
+    for name in ("more", "most", "late"):
+        assert answered(waiting, amqp.QueueDeclareOk(name, 0, 0)) is None
+    asked(waiting, amqp.QueueDeclare(queue="again"))
+    assert answered(waiting, amqp.QueueDeclareOk("again", 0, 0)) == ("queue.declare", "again")
