@@ -122,6 +122,7 @@ cdef class Flow:
         tuple peek_headers=(),
         int64_t peek_body=-1,
         bint peek_mode_0=False,
+        HeaderRules header_rules=None,
     ):
         for bucket in message_buckets + byte_buckets:
             if not isinstance(bucket, Bucket):
@@ -138,7 +139,8 @@ cdef class Flow:
         self.peek_headers = peek_headers
         self.peek_body = peek_body
         self.peek_mode_0 = peek_mode_0
-        self._peeks = bool(peek_flags or peek_headers or peek_mode_0) or peek_body >= 0
+        self.header_rules = header_rules
+        self._peeks = bool(peek_flags or peek_headers or peek_mode_0) or peek_body >= 0 or header_rules is not None
 
 
 cdef inline uint32_t tag_of(uint64_t hash) noexcept:

@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, Buffer
+from amqpgate.datapath.header_rules import HeaderRules
 from amqpgate.datapath.meters import Meter
 from amqpgate.datapath.tables import FLOW_KEY_BYTES, FLOWS, Action, Show, Side
 
@@ -104,16 +105,21 @@ class Flow:
     peek_body: int = -1
     #: or a delivery-mode of 0, which is none.
     peek_mode_0: bool = False
+    #: or that does not surely pass these rules.
+    header_rules: HeaderRules | None = None
     #: What passes is counted there as well.
     meter: Meter | None = attrs.field(default=None, init=False)
     messages: int = attrs.field(default=0, init=False)
     body_bytes: int = attrs.field(default=0, init=False)
     _unsampled: int = attrs.field(default=0, init=False)
+    #: A bit for each rule by which messages pass, and of which the control plane knows.
+    _told: int = attrs.field(default=0, init=False)
 
     @property
     def _peeks(self) -> bool:
         """Whether the content header decides if a message is shown."""
-        return bool(self.peek_flags or self.peek_headers or self.peek_mode_0) or self.peek_body >= 0
+        peeks = self.peek_flags or self.peek_headers or self.peek_mode_0 or self.header_rules is not None
+        return bool(peeks) or self.peek_body >= 0
 
     def _trips(self, header: bytes) -> bool:
         """Whether a message with this content header, as payload of its frame, must be shown."""
@@ -127,6 +133,21 @@ class Flow:
         return bool(flags & _HEADERS) and any(
             bytes([len(name)]) + name in header[CONTENT_MIN:] for name in self.peek_headers
         )
+
+    def _passes_rules(self, header: bytes) -> bool:
+        """Whether a message with this content header surely passes, and it is known by which rules."""
+        rules = self.header_rules
+        if rules is None:
+            return True
+        passed = rules.passes(header)
+        if passed < 0 or passed == rules.admitted:
+            return passed >= 0
+        if self.meter is not None:
+            # It counts for the rule that admits those like it.
+            return False
+        is_told = bool(self._told >> passed & 1)
+        self._told |= 1 << passed
+        return is_told
 
     def _ready_at(self, now: float) -> float:
         """``now`` where all its buckets let a message pass, else when they do."""

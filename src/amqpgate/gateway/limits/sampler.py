@@ -20,7 +20,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import PEEKED_HEADER, Show
 from amqpgate.policy import Peek
 from amqpgate.policy.engine.from_method import content_of
-from amqpgate.wire.codec import ContentHeader
+from amqpgate.wire.codec import ContentHeader, encode_header
 
 #: What adding up shares may lose.
 _ROUNDING = 1e-8
@@ -104,6 +104,10 @@ def stands_for(weight: int, flow: Flow, header: ContentHeader, header_size: int)
 
 
 def _was_peeked(flow: Flow, header: ContentHeader, header_size: int) -> bool:
+    if flow.header_rules is not None:
+        passed = flow.header_rules.passes(encode_header(header))
+        if passed < 0 or (passed != flow.header_rules.admitted and flow.meter is not None):
+            return True
     if not (flow.peek_flags or flow.peek_headers or flow.peek_body >= 0 or flow.peek_mode_0):
         return False
     if header_size > PEEKED_HEADER:

@@ -333,21 +333,22 @@ def _peek_of(headers: TableConditions, effect: Effect) -> Peek:
     )
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class CompiledConditions:
     """Conditions on a content header, with their patterns compiled for one session."""
 
-    _said: PropertyConditions
-    _effect: Effect
-    _texts: tuple[tuple[str, Matcher | None], ...]
+    said: PropertyConditions
+    effect: Effect
+    #: Of each property that is a text, its name and its pattern; None: that has a variable that is not known.
+    texts: tuple[tuple[str, Matcher | None], ...]
     #: Messages without any of this hold (allow), or do not hold (deny).
     peek: Peek
 
     def hold(self, content: MessageContent) -> bool:
         """Whether the message is one that the rule means."""
-        said, allows = self._said, self._effect == "allow"
+        said, allows = self.said, self.effect == "allow"
         have = content.properties
-        for name, matcher in self._texts:
+        for name, matcher in self.texts:
             value = have.get(name)
             if value is None:
                 if not allows:
@@ -364,4 +365,16 @@ class CompiledConditions:
             return False
         if said.max_body_bytes is not None and content.body_size > said.max_body_bytes:
             return False
-        return said.headers is None or said.headers.hold(content.headers, self._effect)
+        return said.headers is None or said.headers.hold(content.headers, self.effect)
+
+
+@attrs.frozen(eq=False)
+class ContentRules:
+    """What decides by its header about a publish whose names are allowed: none of ``denies`` may hold, and it
+    passes by the first of ``allows`` that does."""
+
+    denies: tuple[CompiledConditions, ...]
+    #: None holds whatever there is.
+    allows: tuple[CompiledConditions | None, ...]
+    #: The place among ``allows`` of the rule by which messages pass that have nothing of the peek.
+    admitted: int
