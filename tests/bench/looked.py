@@ -16,6 +16,7 @@ body                each publish is written into audit records, with its body
 body-some           likewise, of one routing key in ten
 headers             each publish is written into audit records, with its headers
 traced-1-in-100     one in a hundred has a span, and none carries a trace context
+traced-carried      likewise, and each carries a trace context that is not sampled
 traced              each has a span
 tapped-none         a tap that is about another routing key
 tapped              a tap that is about all; 80 publishes in a tenth of a second, which it is shown
@@ -41,7 +42,7 @@ from pathlib import Path
 import attrs
 
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.tables import Table
+from amqpgate.wire.tables import Field, Table
 from tests.support.frames import content_frames
 from tests.support.gateway import Gateway
 from tests.support.ports import free_port
@@ -98,6 +99,8 @@ class Looked:
     pace: int = 0
     #: How many are published in a round.
     messages: int = 20_000
+    #: Whether they carry a trace context, which is not sampled.
+    carries: bool = False
 
 
 CASES: Mapping[str, Looked] = {
@@ -122,6 +125,9 @@ CASES: Mapping[str, Looked] = {
     ),
     "headers": Looked((access(), rules("AuditPolicy", "level: headers")), AUDITED),
     "traced-1-in-100": Looked((access(), rules("TracePolicy", "ratio: 0.01")), TRACED, messages=100_000),
+    "traced-carried": Looked(
+        (access(), rules("TracePolicy", "ratio: 0.01")), TRACED, messages=100_000, carries=True
+    ),
     "traced": Looked((access(), rules("TracePolicy", "ratio: 1")), TRACED, messages=10_000),
     "tapped-none": Looked(tap="routing_key=other.*", messages=400_000),
     "tapped": Looked(tap="exchange=bench.exchange", pace=80, messages=1_600),
@@ -146,16 +152,20 @@ PROPERTIES = amqp.BasicProperties(
     type="order.created",
     app_id="shop",
 )
-#: To ten routing keys in turn.
-ROUND = b"".join(
-    content_frames(
-        1,
-        amqp.BasicPublish(exchange="bench.exchange", routing_key=f"bench.key.{key}"),
-        PROPERTIES,
-        b"x" * 256,
-        131072,
-    )
-    for key in range(10)
+CONTEXT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+
+
+def turn_of(properties: amqp.BasicProperties) -> bytes:
+    """Publishes to ten routing keys in turn."""
+    methods = [
+        amqp.BasicPublish(exchange="bench.exchange", routing_key=f"bench.key.{key}") for key in range(10)
+    ]
+    return b"".join(content_frames(1, one, properties, b"x" * 256, 131072) for one in methods)
+
+
+ROUND = turn_of(PROPERTIES)
+CARRYING = turn_of(
+    attrs.evolve(PROPERTIES, headers=Table((*PROPERTIES.headers, ("traceparent", Field("S", CONTEXT)))))
 )
 BATCH = 200
 
@@ -171,13 +181,14 @@ class Running:
     def publish(self) -> float:
         """Microseconds for a message, of one round."""
         before = cpu_ns(self.gateway.child.pid)
+        turn = CARRYING if self.case.carries else ROUND
         if self.case.pace:
             for _ in range(self.case.messages // self.case.pace):
-                self.talker.octets(ROUND * (self.case.pace // 10))
+                self.talker.octets(turn * (self.case.pace // 10))
                 time.sleep(0.1)
         else:
             for _ in range(self.case.messages // BATCH):
-                self.talker.octets(ROUND * (BATCH // 10))
+                self.talker.octets(turn * (BATCH // 10))
         self.talker.ask(amqp.BasicQos(prefetch_count=1), amqp.BasicQosOk, 1)
         if self.case.settings == AUDITED or self.case.settings == TRACED:
             time.sleep(1.0)  # Threads of its write what they have.

@@ -205,9 +205,7 @@ cdef int passed_by(HeaderRules rules, const unsigned char* frame, Py_ssize_t siz
     cdef Asked asked
     cdef int i, one, passed = -1
     cdef uint16_t flags = be16(frame + 19)
-    if be16(frame + 7) != CLASS_BASIC or be16(frame + 9):
-        return -1
-    if not are_properties_c(frame + 19, frame + 7 + size):
+    if not is_message(frame, size):
         return -1
     find_properties(&asked, frame, flags)
     for i in range(items_in_list(<PyObject*>rules.denies)):
@@ -217,6 +215,11 @@ cdef int passed_by(HeaderRules rules, const unsigned char* frame, Py_ssize_t siz
         if i == 0:
             passed = one
     return passed
+
+
+cdef inline bint is_message(const unsigned char* frame, Py_ssize_t size) noexcept:
+    """Whether it is a content header whose properties can be found."""
+    return be16(frame + 7) == CLASS_BASIC and not be16(frame + 9) and are_properties_c(frame + 19, frame + 7 + size)
 
 
 cdef void find_properties(Asked* asked, const unsigned char* frame, uint16_t flags) noexcept:

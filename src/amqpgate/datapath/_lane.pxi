@@ -278,6 +278,7 @@ cdef inline bint passes_by(
     if (<Flow>flow).header_rules is not None:
         return (
             14 <= size <= PEEKED_HEADER
+            and not ((<Flow>flow).peek_contexts and be16(frame + 19) & HEADERS)
             and spent[0] < PATIENCE
             and not trips(<Flow>flow, frame, size)
             and passes_rules(<Flow>flow, frame, size, False, spent)

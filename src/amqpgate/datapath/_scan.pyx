@@ -27,6 +27,7 @@ include "_unacked.pxi"
 include "_channels.pxi"
 include "_properties.pxi"
 include "_header_rules.pxi"
+include "_trace_context.pxi"
 include "_lane.pxi"
 include "_by_channel.pxi"
 include "_whole.pxi"
@@ -92,6 +93,7 @@ cdef int scan_c(
     cdef uint32_t length = 0, length_ahead
     cdef unsigned char joined[1024]
     cdef int spent = 0  # on rules
+    cdef int carries  # of a trace context
     while True:
         if end - pos < 7:
             result = V_MORE
@@ -167,6 +169,7 @@ cdef int scan_c(
                 result = V_MALFORMED
                 break
             action = action_of(upward, be32(p + 7))
+            carries = CARRIES_NONE
             if action == UNKNOWN:
                 result = V_METHOD
                 break
@@ -250,6 +253,11 @@ cdef int scan_c(
                                 if trips(<Flow>flow, q, size):
                                     result = V_SHOWN
                                     break
+                                if (<Flow>flow).peek_contexts:
+                                    carries = carried_by(q, size)
+                                    if carries == CARRIES_SAMPLED or carries and (<Flow>flow).peek_contexts > 1:
+                                        result = V_SHOWN
+                                        break
                                 if (<Flow>flow).header_rules is not None:
                                     if spent >= PATIENCE:
                                         result = V_JUDGED
@@ -276,7 +284,7 @@ cdef int scan_c(
                         if be64(q + 11) > most:
                             result = V_APART
                             break
-                if flows is not None and (<Flow>flow).sample_every and not content.drop:
+                if flows is not None and (<Flow>flow).sample_every and not content.drop and not carries:
                     (<Flow>flow).unsampled += 1
                     if (<Flow>flow).unsampled >= (<Flow>flow).sample_every:
                         (<Flow>flow).unsampled = 0

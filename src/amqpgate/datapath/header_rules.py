@@ -108,13 +108,9 @@ class HeaderRules:
             return -1
         if not self.asks(header):
             return self._admitted
-        class_id, weight, body = CONTENT.unpack_from(header)
-        flags = int.from_bytes(header[CONTENT.size : CONTENT_MIN], "big")
-        if class_id != _CLASS_BASIC or weight:
+        message = message_of(header)
+        if message is None:
             return -1
-        if not are_properties(header, CONTENT.size, len(header)):
-            return -1
-        message = _Message(header, flags, body)
         try:
             passed = [_passed(group, message) for group in self._groups]
         except _TooMuchError:
@@ -133,7 +129,17 @@ class HeaderRules:
         )
 
 
-class _Message:
+def message_of(header: bytes) -> Message | None:
+    """None: it is no content header, or its properties cannot be found."""
+    if len(header) < CONTENT_MIN:
+        return None
+    class_id, weight, body = CONTENT.unpack_from(header)
+    if class_id != _CLASS_BASIC or weight or not are_properties(header, CONTENT.size, len(header)):
+        return None
+    return Message(header, int.from_bytes(header[CONTENT.size : CONTENT_MIN], "big"), body)
+
+
+class Message:
     """A content header: where its properties are."""
 
     def __init__(self, header: bytes, flags: int, body: int) -> None:
@@ -179,7 +185,7 @@ def _value(header: bytes, at: int) -> tuple[int, int]:
     return at + 5, at + 5 + int.from_bytes(header[at + 1 : at + 5], "big")
 
 
-def _passed(group: RuleGroup, message: _Message) -> int:
+def _passed(group: RuleGroup, message: Message) -> int:
     """By which of its rules; -1: none, or it is denied, or cannot be told."""
     for tests in group.denies:
         if _holds(tests, message) is not NO:
@@ -193,7 +199,7 @@ def _passed(group: RuleGroup, message: _Message) -> int:
     return -1
 
 
-def _holds(tests: ContentTests, message: _Message) -> Answer:
+def _holds(tests: ContentTests, message: Message) -> Answer:
     answer = YES
     for place, test in tests.properties:
         span = message.texts.get(place)
@@ -216,7 +222,7 @@ def _holds(tests: ContentTests, message: _Message) -> Answer:
     return answer if found is YES else found
 
 
-def _headers_hold(tests: ContentTests, message: _Message) -> Answer:
+def _headers_hold(tests: ContentTests, message: Message) -> Answer:
     allowed = tests.allowed_headers
     required, values = tests.required_headers, tests.values
     width = len(required) + len(tests.denied_headers) + len(values) + (0 if allowed is None else len(allowed))
@@ -261,7 +267,7 @@ def _is_named(test: NameTest, name: bytes) -> bool:
     return name.startswith(test.text) if test.is_prefix else name == test.text
 
 
-def _within_holds(test: ValueTest, message: _Message, letter: int, begin: int, end: int) -> Answer:
+def _within_holds(test: ValueTest, message: Message, letter: int, begin: int, end: int) -> Answer:
     """Whether the value is meant, or any within it."""
     if letter not in b"FA":
         return _value_holds(test, message.header, letter, begin, end)

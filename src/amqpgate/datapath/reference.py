@@ -195,7 +195,7 @@ def scan(
                 if key is None:
                     result = ScanResult.MALFORMED
                     break
-                flow = None
+                flow, carries = None, False
                 if lane.flows is not None:
                     flow = lane.flows.get(key)
                     if flow is None:
@@ -214,13 +214,15 @@ def scan(
                                 result = ScanResult.MORE
                                 stop = peeked if peeked > stop else pos
                                 break
-                            if not shown and flow.header_rules is not None:
-                                header = _header_at(buf, stop)
-                                if flow.header_rules.asks(header):
+                            header = b"" if shown else _header_at(buf, stop)
+                            if len(header) >= CONTENT_MIN:
+                                carries, shown = flow._carries(header)
+                                rules = None if shown else flow.header_rules
+                                if rules is not None and rules.asks(header):
                                     if spent >= PATIENCE:
                                         result, stop = ScanResult.JUDGED, pos
                                         break
-                                    spent += flow.header_rules.weight
+                                    spent += rules.weight
                                     shown = not flow._passes_rules(header)
                             if shown:
                                 result = ScanResult.SHOWN
@@ -235,7 +237,7 @@ def scan(
                     if shown:
                         result = ScanResult.APART
                         break
-                if flow is not None and not flow.drop and flow._samples():
+                if flow is not None and not flow.drop and not carries and flow._samples():
                     result = ScanResult.SHOWN
                     break
                 content.flow = flow

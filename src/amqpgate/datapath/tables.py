@@ -108,6 +108,15 @@ class Show(IntEnum):
     BODY = 3
 
 
+class Contexts(IntEnum):
+    """Which messages of a flow are shown for the trace context that they carry."""
+
+    NONE = 0
+    #: Those whose trace may be sampled; the others that carry one are no samples either.
+    SAMPLED = 1
+    ALL = 2
+
+
 #: A channel that carries frames, and one whose client is being refused: what it sends is dropped
 #: until both closes are answered. A channel in neither state is closed.
 OPEN = 1

@@ -393,6 +393,25 @@ def test_what_passes_the_rules_on_headers_is_a_hit(scanner: ModuleType) -> None:
         assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER] * 2
 
 
+def tracing(flags: str) -> amqp.BasicProperties:
+    """With a trace context."""
+    return amqp.BasicProperties(headers=Table.of({"traceparent": f"00-{'a' * 32}-{'b' * 16}-{flags}"}))
+
+
+def test_who_carries_an_unsampled_context_is_no_sample(scanner: ModuleType) -> None:
+    other, carrying, sampled = publish(), publish(properties=tracing("00")), publish(properties=tracing("01"))
+    for what, shown in ((1, [other, sampled]), (2, [carrying] * 3 + [other, sampled])):
+        up = lane(scanner, flows=True)
+        flow = peeking(scanner, peek_contexts=what, sample_every=2)
+        assert up.flows is not None
+        up.flows.install(flow_key(), flow)
+        data = carrying + other + carrying * 2 + other + sampled
+        seen = drive(scanner, up, data, control={flow_key(): flow})
+        assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER] * len(shown)
+        headers = [frame for result, frame in seen.upcalls if result is ScanResult.HEADER]
+        assert all(frame in one for frame, one in zip(headers, shown, strict=True))
+
+
 def test_rules_on_headers_take_part_of_a_scan_alone(scanner: ModuleType) -> None:
     up = lane(scanner, flows=True)
     rules = asking(scanner)
@@ -695,7 +714,9 @@ frames = st.one_of(
         channel=st.integers(1, 3),
         key=st.text("abcd", max_size=2) | st.just("aab"),
         body=st.binary(max_size=40),
-        properties=st.sampled_from([PROPERTIES, WITH_CC, WITH_OTHER, WITH_REPLY_TO, mode(0), mode(1)]),
+        properties=st.sampled_from(
+            [PROPERTIES, WITH_CC, WITH_OTHER, WITH_REPLY_TO, mode(0), mode(1), tracing("00"), tracing("01")]
+        ),
     ),
     st.just(HEARTBEAT),
     st.just(method_frame(1, amqp.BasicAck(delivery_tag=3))),
@@ -738,10 +759,12 @@ def scene(
         module.Flow((), (), 3, Show.HEADER, peek_headers=(b"CC",)),
         module.Flow(show=Show.HEADER, header_rules=asking(module), peek_flags=1 << 9),
         module.Flow(show=Show.HEADER, header_rules=asking(module)),
+        module.Flow(show=Show.HEADER, peek_contexts=1, sample_every=2),
+        module.Flow(show=Show.HEADER, peek_contexts=2, header_rules=asking(module)),
     ]
-    for flow in (*kinds[:4], kinds[-1]):
+    for flow in (*kinds[:4], kinds[9]):
         flow.meter = shared if flow.drop or flow.sample_every else module.Meter("one", book)
-    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c", "aab", "d"]
+    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c", "aab", "d", "dd", "cd"]
     made.channels.show_settles(2)
     if side is Side.UPSTREAM:
         made.channels.show_acks(2)

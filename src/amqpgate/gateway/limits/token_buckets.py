@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from amqpgate.datapath.scanner import Bucket, Flow, HeaderRules
-from amqpgate.datapath.tables import Show
+from amqpgate.datapath.tables import Contexts, Show
 from amqpgate.gateway.limits.shared_memory import SharedMemory, Slot
 from amqpgate.policy import Peek, Quantity, SharedLimit
 from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
@@ -245,6 +245,7 @@ class SessionLimits:
             peek_body=-1 if peek.max_body is None else peek.max_body,
             peek_mode_0=peek.mode_0,
             header_rules=rules,
+            peek_contexts=Contexts.SAMPLED if peek.contexts else Contexts.NONE,
         )
 
 

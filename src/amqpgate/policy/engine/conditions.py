@@ -31,6 +31,8 @@ from amqpgate.yamldoc import Invalid, Size, doc
 Effect: TypeAlias = Literal["allow", "deny"]
 
 _HEADERS: Final = PROPERTY_FLAGS["headers"]
+#: The header that carries a message's trace context (W3C Trace Context).
+TRACEPARENT: Final = "traceparent"
 
 
 @attrs.frozen(kw_only=True)
@@ -195,6 +197,8 @@ class Peek:
     max_body: int | None = None
     #: A delivery-mode of 0.
     mode_0: bool = False
+    #: A trace context whose trace may be sampled, in the header `TRACEPARENT`.
+    contexts: bool = False
 
     def __or__(self, other: Peek) -> Peek:
         limits = [limit for limit in (self.max_body, other.max_body) if limit is not None]
@@ -204,6 +208,7 @@ class Peek:
             self.headers | other.headers,
             min(limits, default=None),
             self.mode_0 or other.mode_0,
+            self.contexts or other.contexts,
         )
 
     def catches(self, content: MessageContent) -> bool:
@@ -214,6 +219,7 @@ class Peek:
             or bool(self.flags & (flags | (_HEADERS if content.headers else 0)))
             or not self.headers.isdisjoint(content.headers)
             or (self.max_body is not None and content.body_size > self.max_body)
+            or (self.contexts and TRACEPARENT in content.headers)
             or (self.mode_0 and content.properties.get("delivery_mode") == 0)
         )
 
