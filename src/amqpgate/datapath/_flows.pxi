@@ -145,6 +145,11 @@ cdef class Flow:
         self._peeks = bool(peek_flags or peek_headers or peek_mode_0 or peek_contexts) or peek_body >= 0
         self._peeks = self._peeks or header_rules is not None
 
+    def show_contexts(self):
+        """See ``flows.Flow.show_contexts``."""
+        if self.peek_contexts:
+            self.peek_contexts = tables.Contexts.ALL
+
 
 cdef inline uint32_t tag_of(uint64_t hash) noexcept:
     return <uint32_t>(hash >> 32) | 1

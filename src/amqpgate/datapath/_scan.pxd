@@ -138,7 +138,7 @@ cdef class Flow:
     cdef readonly int64_t peek_body
     cdef readonly bint peek_mode_0
     cdef readonly HeaderRules header_rules
-    cdef public uint8_t peek_contexts
+    cdef readonly uint8_t peek_contexts
     cdef uint64_t told  # a bit for each rule by which messages pass, and of which the control plane knows
 
 

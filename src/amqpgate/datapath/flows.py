@@ -157,6 +157,11 @@ class Flow:
         buckets = self.message_buckets + self.byte_buckets
         return max((bucket.ready_at(now) for bucket in buckets), default=now)
 
+    def show_contexts(self) -> None:
+        """Where it shows some messages for the trace context that they carry: show all that carry one."""
+        if self.peek_contexts:
+            self.peek_contexts = Contexts.ALL
+
     def _carries(self, header: bytes) -> tuple[bool, bool]:
         """Of a message with this content header: whether it carries a trace context that is looked for, and
         whether it is shown for that."""

@@ -47,7 +47,7 @@ _MOST_PLACES: Final = 18
 _DIGITS: Final = 18
 
 
-class Answer(Enum):
+class RuleAnswer(Enum):
     """Of one condition, or of all of a rule's."""
 
     NO = 0
@@ -55,7 +55,7 @@ class Answer(Enum):
     UNSURE = 2
 
 
-NO, YES, UNSURE = Answer.NO, Answer.YES, Answer.UNSURE
+NO, YES, UNSURE = RuleAnswer.NO, RuleAnswer.YES, RuleAnswer.UNSURE
 
 
 class _TooMuchError(Exception):
@@ -129,17 +129,17 @@ class HeaderRules:
         )
 
 
-def message_of(header: bytes) -> Message | None:
+def message_of(header: bytes) -> AskedHeader | None:
     """None: it is no content header, or its properties cannot be found."""
     if len(header) < CONTENT_MIN:
         return None
     class_id, weight, body = CONTENT.unpack_from(header)
     if class_id != _CLASS_BASIC or weight or not are_properties(header, CONTENT.size, len(header)):
         return None
-    return Message(header, int.from_bytes(header[CONTENT.size : CONTENT_MIN], "big"), body)
+    return AskedHeader(header, int.from_bytes(header[CONTENT.size : CONTENT_MIN], "big"), body)
 
 
-class Message:
+class AskedHeader:
     """A content header: where its properties are."""
 
     def __init__(self, header: bytes, flags: int, body: int) -> None:
@@ -185,7 +185,7 @@ def _value(header: bytes, at: int) -> tuple[int, int]:
     return at + 5, at + 5 + int.from_bytes(header[at + 1 : at + 5], "big")
 
 
-def _passed(group: RuleGroup, message: Message) -> int:
+def _passed(group: RuleGroup, message: AskedHeader) -> int:
     """By which of its rules; -1: none, or it is denied, or cannot be told."""
     for tests in group.denies:
         if _holds(tests, message) is not NO:
@@ -199,7 +199,7 @@ def _passed(group: RuleGroup, message: Message) -> int:
     return -1
 
 
-def _holds(tests: ContentTests, message: Message) -> Answer:
+def _holds(tests: ContentTests, message: AskedHeader) -> RuleAnswer:
     answer = YES
     for place, test in tests.properties:
         span = message.texts.get(place)
@@ -222,14 +222,14 @@ def _holds(tests: ContentTests, message: Message) -> Answer:
     return answer if found is YES else found
 
 
-def _headers_hold(tests: ContentTests, message: Message) -> Answer:
+def _headers_hold(tests: ContentTests, message: AskedHeader) -> RuleAnswer:
     allowed = tests.allowed_headers
     required, values = tests.required_headers, tests.values
     width = len(required) + len(tests.denied_headers) + len(values) + (0 if allowed is None else len(allowed))
     if not width and allowed is None:
         return YES
     there: set[bytes] = set()
-    found: dict[int, Answer] = {}
+    found: dict[int, RuleAnswer] = {}
     answer = YES
     for name, letter, begin, end in message.entries(width):
         if any(_is_named(test, name) for test in tests.denied_headers):
@@ -267,7 +267,7 @@ def _is_named(test: NameTest, name: bytes) -> bool:
     return name.startswith(test.text) if test.is_prefix else name == test.text
 
 
-def _within_holds(test: ValueTest, message: Message, letter: int, begin: int, end: int) -> Answer:
+def _within_holds(test: ValueTest, message: AskedHeader, letter: int, begin: int, end: int) -> RuleAnswer:
     """Whether the value is meant, or any within it."""
     if letter not in b"FA":
         return _value_holds(test, message.header, letter, begin, end)
@@ -297,7 +297,7 @@ def _within_holds(test: ValueTest, message: Message, letter: int, begin: int, en
     return answer
 
 
-def _value_holds(test: ValueTest, header: bytes, letter: int, begin: int, end: int) -> Answer:
+def _value_holds(test: ValueTest, header: bytes, letter: int, begin: int, end: int) -> RuleAnswer:
     """Whether a value is meant. An array, a table and void never are."""
     data = header[begin:end]
     if letter in b"Sx":
@@ -328,19 +328,19 @@ def _value_holds(test: ValueTest, header: bytes, letter: int, begin: int, end: i
     return _number_holds(test, integer) if test.text is None else _text_holds(test.text, b"%d" % integer)
 
 
-def _number_holds(test: ValueTest, number: float) -> Answer:
+def _number_holds(test: ValueTest, number: float) -> RuleAnswer:
     is_meant = (test.least is None or number >= test.least) and (test.most is None or number <= test.most)
     return YES if is_meant else NO
 
 
-def _decimal_holds(test: ValueTest, whole: int, over: int) -> Answer:
+def _decimal_holds(test: ValueTest, whole: int, over: int) -> RuleAnswer:
     is_meant = (test.least is None or whole >= test.least * over) and (
         test.most is None or whole <= test.most * over
     )
     return YES if is_meant else NO
 
 
-def _digits_hold(test: ValueTest, text: bytes) -> Answer:
+def _digits_hold(test: ValueTest, text: bytes) -> RuleAnswer:
     """Of the number that a text says."""
     digits = text[1:] if text[:1] == b"-" else text
     if 0 < len(digits) <= _DIGITS and digits.isdigit():
@@ -349,7 +349,7 @@ def _digits_hold(test: ValueTest, text: bytes) -> Answer:
     return NO if text[:1].isalpha() and text[:1] not in b"iI" else UNSURE
 
 
-def _text_holds(test: TextTest, text: bytes) -> Answer:
+def _text_holds(test: TextTest, text: bytes) -> RuleAnswer:
     match test.form:
         case TextForm.LITERAL:
             is_meant = text == test.text

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from amqpgate.datapath.framing import CONTENT, CONTENT_MIN
-from amqpgate.datapath.header_rules import Message, message_of
+from amqpgate.datapath.header_rules import AskedHeader, message_of
 
 TRACEPARENT: Final = b"traceparent"
 #: Its length and its name, as a table has it.
@@ -37,7 +37,7 @@ def carried(header: bytes) -> Carried:
     has_headers = header[CONTENT.size] & _HEADERS if len(header) >= CONTENT_MIN else 0
     if not has_headers or _NEEDLE not in header[CONTENT_MIN:]:
         return Carried.NONE
-    message: Message | None = message_of(header)
+    message: AskedHeader | None = message_of(header)
     if message is None:
         return Carried.MAYBE_SAMPLED
     for name, letter, begin, end in message.entries(0):

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import attrs
 
 from amqpgate.datapath.scanner import Flow
-from amqpgate.datapath.tables import PEEKED_HEADER, Contexts, Show
+from amqpgate.datapath.tables import PEEKED_HEADER, Show
 from amqpgate.policy import Peek
 from amqpgate.policy.engine.from_method import content_of
 from amqpgate.wire.codec import ContentHeader, encode_header
@@ -78,9 +78,9 @@ class Sampling:
         if not samplers:
             return
         flow.show = max(flow.show, Show.HEADER)
-        if len(samplers) > 1 and flow.peek_contexts:
-            # Of those that carry one, others choose.
-            flow.peek_contexts = Contexts.ALL
+        if len(samplers) > 1:
+            # Others choose among those that carry a trace context, too.
+            flow.show_contexts()
         if not flow.sample_every:
             flow.sample_every = samplers[0].first(_every(samplers))
             self._first = flow if flow.sample_every == 1 else None
