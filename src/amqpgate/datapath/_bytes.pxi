@@ -51,6 +51,8 @@ cdef extern from *:
     void* memmem(const void* hay, size_t hay_size, const void* needle, size_t needle_size) nogil
     Py_ssize_t items_in "PyTuple_GET_SIZE"(PyObject* tuple)
     PyObject* item "PyTuple_GET_ITEM"(PyObject* tuple, Py_ssize_t i)  # borrowed
+    Py_ssize_t items_in_list "PyList_GET_SIZE"(PyObject* list)
+    PyObject* list_item "PyList_GET_ITEM"(PyObject* list, Py_ssize_t i)  # borrowed
     int same_bytes(const unsigned char* a, const unsigned char* b, Py_ssize_t n) nogil
     int first_flag(uint16_t flags) nogil
     uint16_t be16(const unsigned char* p) nogil

@@ -122,6 +122,8 @@ cdef class Flow:
         tuple peek_headers=(),
         int64_t peek_body=-1,
         bint peek_mode_0=False,
+        HeaderRules header_rules=None,
+        uint8_t peek_contexts=0,
     ):
         for bucket in message_buckets + byte_buckets:
             if not isinstance(bucket, Bucket):
@@ -138,7 +140,15 @@ cdef class Flow:
         self.peek_headers = peek_headers
         self.peek_body = peek_body
         self.peek_mode_0 = peek_mode_0
-        self._peeks = bool(peek_flags or peek_headers or peek_mode_0) or peek_body >= 0
+        self.header_rules = header_rules
+        self.peek_contexts = peek_contexts
+        self._peeks = bool(peek_flags or peek_headers or peek_mode_0 or peek_contexts) or peek_body >= 0
+        self._peeks = self._peeks or header_rules is not None
+
+    def show_contexts(self):
+        """See ``flows.Flow.show_contexts``."""
+        if self.peek_contexts:
+            self.peek_contexts = tables.Contexts.ALL
 
 
 cdef inline uint32_t tag_of(uint64_t hash) noexcept:

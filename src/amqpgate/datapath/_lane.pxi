@@ -206,26 +206,54 @@ cdef bint has_mode(const unsigned char* frame, Py_ssize_t size, uint16_t flags) 
     return p < end and p[0] != 0
 
 
-cdef bint trips(Flow flow, const unsigned char* frame, Py_ssize_t size) noexcept:
-    """Whether a message with this content header must be shown."""
-    cdef uint16_t flags = be16(frame + 19)
+cdef bint has_any(
+    const unsigned char* frame, Py_ssize_t size, uint16_t flags, PyObject* names, int64_t most_body
+) noexcept:
+    """Whether a content header has one of these flags, or (nearly certainly) headers, or declares more body."""
+    cdef uint16_t have = be16(frame + 19)
     cdef PyObject* name
     cdef unsigned char needle[256]
     cdef Py_ssize_t i, length
-    if flags & (flow.peek_flags | MORE_FLAGS):
+    if have & flags:
         return True
-    if flow.peek_body >= 0 and be64(frame + 11) > <uint64_t>flow.peek_body:
+    if most_body >= 0 and be64(frame + 11) > <uint64_t>most_body:
         return True
-    if flow.peek_mode_0 and flags & DELIVERY_MODE and not has_mode(frame, size, flags):
-        return True
-    if flags & HEADERS:
-        for i in range(items_in(<PyObject*>flow.peek_headers)):
-            name = item(<PyObject*>flow.peek_headers, i)
+    if have & HEADERS:
+        for i in range(items_in(names)):
+            name = item(names, i)
             length = PyBytes_GET_SIZE(<bytes>name)
             needle[0] = <unsigned char>length
             memcpy(needle + 1, PyBytes_AS_STRING(<bytes>name), length)
             if memmem(frame + 21, size - 14, needle, length + 1) != NULL:
                 return True
+    return False
+
+
+cdef bint trips(Flow flow, const unsigned char* frame, Py_ssize_t size) noexcept:
+    """Whether a message with this content header must be shown."""
+    cdef uint16_t flags = be16(frame + 19)
+    if flow.peek_mode_0 and flags & DELIVERY_MODE and not has_mode(frame, size, flags):
+        return True
+    return has_any(frame, size, flow.peek_flags | MORE_FLAGS, <PyObject*>flow.peek_headers, flow.peek_body)
+
+
+cdef bint passes_rules(Flow flow, const unsigned char* frame, Py_ssize_t size, bint tells, int* spent) noexcept:
+    """Whether a message surely passes the flow's rules, and nobody needs to know by which; where ``tells``,
+    somebody knows from now on."""
+    cdef HeaderRules rules = flow.header_rules
+    cdef int passed
+    if not asks(rules, frame, size):
+        return True
+    spent[0] += rules.weight
+    passed = passed_by(rules, frame, size)
+    if passed < 0 or passed == rules.admitted:
+        return passed >= 0
+    if flow.meter is not None:
+        return False
+    if flow.told >> passed & 1:
+        return True
+    if tells:
+        flow.told |= <uint64_t>1 << passed
     return False
 
 
@@ -237,14 +265,26 @@ cdef inline bint may_lack_mode(const unsigned char* frame) noexcept:
     return flags & (CONTENT_TYPE | CONTENT_ENCODING | HEADERS) or be32(frame + 3) < 15 or frame[21] == 0
 
 
-cdef inline bint passes_by(PyObject* flow, const unsigned char* frame, Py_ssize_t left, uint16_t number) noexcept:
+cdef inline bint passes_by(
+    PyObject* flow, const unsigned char* frame, Py_ssize_t left, uint16_t number, int* spent
+) noexcept:
     """Whether the message whose header frame starts here surely need not be shown; of ``left`` bytes."""
+    cdef Py_ssize_t size
+    if left < WHOLE_HEADER:
+        return False
+    size = be32(frame + 3)
+    if size + 8 > left or frame[0] != 2 or be16(frame + 1) != number:
+        return False
+    if (<Flow>flow).header_rules is not None:
+        return (
+            14 <= size <= PEEKED_HEADER
+            and not ((<Flow>flow).peek_contexts and be16(frame + 19) & HEADERS)
+            and spent[0] < PATIENCE
+            and not trips(<Flow>flow, frame, size)
+            and passes_rules(<Flow>flow, frame, size, False, spent)
+        )
     return (
-        left >= WHOLE_HEADER
-        and <Py_ssize_t>be32(frame + 3) + 8 <= left
-        and frame[0] == 2
-        and be16(frame + 1) == number
-        and not be16(frame + 19) & ((<Flow>flow).peek_flags | MORE_FLAGS | HEADERS)
+        not be16(frame + 19) & ((<Flow>flow).peek_flags | MORE_FLAGS | HEADERS)
         and not ((<Flow>flow).peek_mode_0 and may_lack_mode(frame))
         and ((<Flow>flow).peek_body < 0 or be64(frame + 11) <= <uint64_t>(<Flow>flow).peek_body)
     )

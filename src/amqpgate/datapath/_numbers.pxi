@@ -61,19 +61,20 @@ cdef enum:
     V_LARGE = 8
     V_APART = 9
     V_OVERSIZE = 10
-    V_BAD_TYPE = 11
-    V_TOO_LARGE = 12
-    V_BAD_END = 13
-    V_NOT_OPEN = 14
-    V_MALFORMED = 15
-    V_HEADER_DUE = 16
-    V_BODY_DUE = 17
-    V_HEADER_UNASKED = 18
-    V_BODY_UNASKED = 19
-    V_CLASS_DIFFERS = 20
-    V_BODY_OVERRUN = 21
-    V_UNSPLITTABLE = 22
-    V_BAD_HEARTBEAT = 23
+    V_JUDGED = 11
+    V_BAD_TYPE = 12
+    V_TOO_LARGE = 13
+    V_BAD_END = 14
+    V_NOT_OPEN = 15
+    V_MALFORMED = 16
+    V_HEADER_DUE = 17
+    V_BODY_DUE = 18
+    V_HEADER_UNASKED = 19
+    V_BODY_UNASKED = 20
+    V_CLASS_DIFFERS = 21
+    V_BODY_OVERRUN = 22
+    V_UNSPLITTABLE = 23
+    V_BAD_HEARTBEAT = 24
 
 cdef uint64_t MOST_BODY = (<uint64_t>1 << 62) - 1
 cdef double NO_BOUND = float("inf")
@@ -87,7 +88,7 @@ cdef enum:
 
 cdef object SIDE_CLIENT = Side.CLIENT
 cdef object SIDE_UPSTREAM = Side.UPSTREAM
-cdef tuple SCAN_RESULTS = tuple(ScanResult(n) if n in ScanResult._value2member_map_ else None for n in range(24))
+cdef tuple SCAN_RESULTS = tuple(ScanResult(n) if n in ScanResult._value2member_map_ else None for n in range(25))
 
 
 def numbers():
@@ -110,7 +111,7 @@ def numbers():
         "SCAN_RESULTS": {
             "MORE": V_MORE, "METHOD": V_METHOD, "MISS": V_MISS, "SHOWN": V_SHOWN, "HEADER": V_HEADER,
             "BODY": V_BODY, "REFRAME": V_REFRAME, "THROTTLED": V_THROTTLED, "LARGE": V_LARGE,
-            "APART": V_APART, "OVERSIZE": V_OVERSIZE,
+            "APART": V_APART, "OVERSIZE": V_OVERSIZE, "JUDGED": V_JUDGED,
             "BAD_TYPE": V_BAD_TYPE,
             "TOO_LARGE": V_TOO_LARGE, "BAD_END": V_BAD_END, "NOT_OPEN": V_NOT_OPEN,
             "MALFORMED": V_MALFORMED, "HEADER_DUE": V_HEADER_DUE, "BODY_DUE": V_BODY_DUE,

@@ -170,6 +170,13 @@ cdef class Passage:
                 stop[0] = pos
                 self.wait(endpoint)
                 return 0
+            if result == V_JUDGED:
+                # No upcall, but it takes time as one does.
+                self.begin()
+                if endpoint.active and self.ends_turn(endpoint):
+                    stop[0] = pos
+                    return 0
+                continue
             if pooled is not None:
                 pooled.staging = True
             if result == V_REFRAME:

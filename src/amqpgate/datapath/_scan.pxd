@@ -110,6 +110,17 @@ cdef class Meter:
     cdef bint is_booked
 
 
+# See ``_header_rules.pxi``.
+@cython.final
+cdef class HeaderRules:
+    cdef list denies, allows  # by group: tuples of ContentChecks, or None
+    cdef readonly int admitted, weight
+    cdef bint always
+    cdef uint16_t flags
+    cdef tuple names
+    cdef int64_t body
+
+
 @cython.final
 cdef class Flow:
     # What a hit looks at, which is one line of a processor's cache with the object's head.
@@ -126,6 +137,9 @@ cdef class Flow:
     cdef readonly tuple peek_headers
     cdef readonly int64_t peek_body
     cdef readonly bint peek_mode_0
+    cdef readonly HeaderRules header_rules
+    cdef readonly uint8_t peek_contexts
+    cdef uint64_t told  # a bit for each rule by which messages pass, and of which the control plane knows
 
 
 @cython.final

@@ -9,11 +9,13 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
-from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 from amqpgate.datapath import tables
+from amqpgate.datapath.header_rules import CALL, PATIENCE as _PATIENCE, STEPS as _STEPS
 from amqpgate.datapath.properties import PROPERTIES, VALUES
 from amqpgate.datapath.tables import Side, ScanResult
 
@@ -23,6 +25,9 @@ include "_meters.pxi"
 include "_flows.pxi"
 include "_unacked.pxi"
 include "_channels.pxi"
+include "_properties.pxi"
+include "_header_rules.pxi"
+include "_trace_context.pxi"
 include "_lane.pxi"
 include "_by_channel.pxi"
 include "_whole.pxi"
@@ -87,6 +92,8 @@ cdef int scan_c(
     cdef const unsigned char* last
     cdef uint32_t length = 0, length_ahead
     cdef unsigned char joined[1024]
+    cdef int spent = 0  # on rules
+    cdef int carries  # of a trace context
     while True:
         if end - pos < 7:
             result = V_MORE
@@ -162,6 +169,7 @@ cdef int scan_c(
                 result = V_MALFORMED
                 break
             action = action_of(upward, be32(p + 7))
+            carries = CARRIES_NONE
             if action == UNKNOWN:
                 result = V_METHOD
                 break
@@ -241,9 +249,23 @@ cdef int scan_c(
                                 result = V_MORE
                                 stop += size + 8
                                 break
-                            if size >= 14 and trips(<Flow>flow, q, size):
-                                result = V_SHOWN
-                                break
+                            if size >= 14:
+                                if trips(<Flow>flow, q, size):
+                                    result = V_SHOWN
+                                    break
+                                if (<Flow>flow).peek_contexts:
+                                    carries = carried_by(q, size)
+                                    if carries == CARRIES_SAMPLED or carries and (<Flow>flow).peek_contexts > 1:
+                                        result = V_SHOWN
+                                        break
+                                if (<Flow>flow).header_rules is not None:
+                                    if spent >= PATIENCE:
+                                        result = V_JUDGED
+                                        stop = pos
+                                        break
+                                    if not passes_rules(<Flow>flow, q, size, True, &spent):
+                                        result = V_SHOWN
+                                        break
                 if upward and not content.drop:
                     # Nor does it pass before it is known how large its message is to be.
                     q = buf + stop
@@ -262,7 +284,7 @@ cdef int scan_c(
                         if be64(q + 11) > most:
                             result = V_APART
                             break
-                if flows is not None and (<Flow>flow).sample_every and not content.drop:
+                if flows is not None and (<Flow>flow).sample_every and not content.drop and not carries:
                     (<Flow>flow).unsampled += 1
                     if (<Flow>flow).unsampled >= (<Flow>flow).sample_every:
                         (<Flow>flow).unsampled = 0
@@ -397,7 +419,7 @@ cdef int scan_c(
                 and same_bytes(p + 3, method + 3, gap - 3)
                 and (gap == method_size or same_bytes(p + gap + 9, method + gap + 9, method_size - gap - 9))
             ):
-                if peeks and not passes_by(flow, p + method_size, end - pos - method_size, number):
+                if peeks and not passes_by(flow, p + method_size, end - pos - method_size, number, &spent):
                     break
             else:
                 # Many publish to many keys in turn, which are mostly under the same limits.
@@ -422,7 +444,7 @@ cdef int scan_c(
                 if not is_kin(flow, other):
                     break
                 peeks = (<Flow>other)._peeks
-                if peeks and not passes_by(other, p + length + 14, end - pos - length - 14, number):
+                if peeks and not passes_by(other, p + length + 14, end - pos - length - 14, number, &spent):
                     break
                 tally(flow, messages - told_messages, body_bytes - told_bytes, now)
                 told_messages, told_bytes = messages, body_bytes

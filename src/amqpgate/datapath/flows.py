@@ -13,8 +13,10 @@ from typing import Final
 import attrs
 
 from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, Buffer
+from amqpgate.datapath.header_rules import HeaderRules
 from amqpgate.datapath.meters import Meter
-from amqpgate.datapath.tables import FLOW_KEY_BYTES, FLOWS, Action, Show, Side
+from amqpgate.datapath.tables import FLOW_KEY_BYTES, FLOWS, Action, Contexts, Show, Side
+from amqpgate.datapath.trace_context import Carried, carried
 
 #: Bytes of a bucket in memory that is shared: tokens and time, both doubles.
 LEVEL: Final = 16
@@ -104,16 +106,23 @@ class Flow:
     peek_body: int = -1
     #: or a delivery-mode of 0, which is none.
     peek_mode_0: bool = False
+    #: or that does not surely pass these rules.
+    header_rules: HeaderRules | None = None
+    #: or carries a trace context, which none of those who sample the flow has to decide about then.
+    peek_contexts: Contexts = Contexts.NONE
     #: What passes is counted there as well.
     meter: Meter | None = attrs.field(default=None, init=False)
     messages: int = attrs.field(default=0, init=False)
     body_bytes: int = attrs.field(default=0, init=False)
     _unsampled: int = attrs.field(default=0, init=False)
+    #: A bit for each rule by which messages pass, and of which the control plane knows.
+    _told: int = attrs.field(default=0, init=False)
 
     @property
     def _peeks(self) -> bool:
         """Whether the content header decides if a message is shown."""
-        return bool(self.peek_flags or self.peek_headers or self.peek_mode_0) or self.peek_body >= 0
+        peeks = self.peek_flags or self.peek_headers or self.peek_mode_0 or self.peek_contexts
+        return bool(peeks) or self.peek_body >= 0 or self.header_rules is not None
 
     def _trips(self, header: bytes) -> bool:
         """Whether a message with this content header, as payload of its frame, must be shown."""
@@ -128,10 +137,41 @@ class Flow:
             bytes([len(name)]) + name in header[CONTENT_MIN:] for name in self.peek_headers
         )
 
+    def _passes_rules(self, header: bytes) -> bool:
+        """Whether a message with this content header surely passes, and it is known by which rules."""
+        rules = self.header_rules
+        if rules is None:
+            return True
+        passed = rules.passes(header)
+        if passed < 0 or passed == rules.admitted:
+            return passed >= 0
+        if self.meter is not None:
+            # It counts for the rule that admits those like it.
+            return False
+        is_told = bool(self._told >> passed & 1)
+        self._told |= 1 << passed
+        return is_told
+
     def _ready_at(self, now: float) -> float:
         """``now`` where all its buckets let a message pass, else when they do."""
         buckets = self.message_buckets + self.byte_buckets
         return max((bucket.ready_at(now) for bucket in buckets), default=now)
+
+    def show_contexts(self) -> None:
+        """Where it shows some messages for the trace context that they carry: show all that carry one."""
+        if self.peek_contexts:
+            self.peek_contexts = Contexts.ALL
+
+    def _carries(self, header: bytes) -> tuple[bool, bool]:
+        """Of a message with this content header: whether it carries a trace context that is looked for, and
+        whether it is shown for that."""
+        if not self.peek_contexts:
+            return False, False
+        what = carried(header)
+        is_shown = what is Carried.MAYBE_SAMPLED or (
+            what is Carried.UNSAMPLED and self.peek_contexts == Contexts.ALL
+        )
+        return what is not Carried.NONE, is_shown
 
     def _samples(self) -> bool:
         """Whether the message that passes now is shown for ``sample_every``; it is counted."""

@@ -139,6 +139,12 @@ class Passage:
             if result is ScanResult.THROTTLED:
                 self._schedule.wait(endpoint)
                 return pos, pos
+            if result is ScanResult.JUDGED:
+                # No upcall, but it takes time as one does.
+                self._schedule.begin_timed()
+                if relay.active and self._schedule.ends_turn(endpoint):
+                    return pos, pos
+                continue
             if pooled is not None:
                 pooled.hold()
             if result is ScanResult.REFRAME:

@@ -6,6 +6,7 @@ other side as they are, and returns ``(at, result, stop)``:
 
 * ``MORE``: all before ``at`` is dealt with; ``buf[at:end]`` is the beginning of a frame, and ``stop``
   is where that frame will end (``at`` where even its header is incomplete).
+* ``JUDGED``: all before ``at`` is dealt with; scan again from there.
 * ``THROTTLED``: all before ``at`` is dealt with; scan again from there at ``lane.ready_at``.
 * anything else: all before ``at`` is dealt with, and the frame ``buf[at:stop]`` is the caller's.
 
@@ -26,6 +27,7 @@ import attrs
 from amqpgate.datapath.channels import Channels, PendingContent, ScannedChannel
 from amqpgate.datapath.flows import Bucket, Flow, FlowTable, key_of
 from amqpgate.datapath.framing import CHANNEL, CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer, check_frame
+from amqpgate.datapath.header_rules import PATIENCE, HeaderRules
 from amqpgate.datapath.meters import Meter
 from amqpgate.datapath.tables import (
     DISCARD,
@@ -50,7 +52,7 @@ from amqpgate.protocol.frames import (
 )
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-__all__ = ["Bucket", "Channels", "Flow", "FlowTable", "Lane", "Meter", "reframe", "scan"]
+__all__ = ["Bucket", "Channels", "Flow", "FlowTable", "HeaderRules", "Lane", "Meter", "reframe", "scan"]
 
 #: Delivery tag and the bit ``multiple`` of basic.ack; basic.nack has another bit beside it.
 _ANSWER = Struct(">QB")
@@ -113,6 +115,7 @@ def scan(
     out_largest = lane.out_frame_max - FRAME_OVERHEAD
     upward = lane.side is Side.CLIENT
     actions = UP_ACTIONS if upward else DOWN_ACTIONS
+    spent = 0  # on rules
     while True:
         found, kind, number, size, stop = check_frame(buf, pos, end, lane.frame_max)
         if found is not None:
@@ -192,7 +195,7 @@ def scan(
                 if key is None:
                     result = ScanResult.MALFORMED
                     break
-                flow = None
+                flow, carries = None, False
                 if lane.flows is not None:
                     flow = lane.flows.get(key)
                     if flow is None:
@@ -211,6 +214,16 @@ def scan(
                                 result = ScanResult.MORE
                                 stop = peeked if peeked > stop else pos
                                 break
+                            header = b"" if shown else _header_at(buf, stop)
+                            if len(header) >= CONTENT_MIN:
+                                carries, shown = flow._carries(header)
+                                rules = None if shown else flow.header_rules
+                                if rules is not None and rules.asks(header):
+                                    if spent >= PATIENCE:
+                                        result, stop = ScanResult.JUDGED, pos
+                                        break
+                                    spent += rules.weight
+                                    shown = not flow._passes_rules(header)
                             if shown:
                                 result = ScanResult.SHOWN
                                 break
@@ -224,7 +237,7 @@ def scan(
                     if shown:
                         result = ScanResult.APART
                         break
-                if flow is not None and not flow.drop and flow._samples():
+                if flow is not None and not flow.drop and not carries and flow._samples():
                     result = ScanResult.SHOWN
                     break
                 content.flow = flow
@@ -313,6 +326,11 @@ def _peek(flow: Flow, buf: Buffer, at: int, end: int, number: int) -> tuple[bool
     if size < CONTENT_MIN:
         return False, 0
     return flow._trips(bytes(buf[at + 7 : stop - 1])), 0
+
+
+def _header_at(buf: Buffer, at: int) -> bytes:
+    """The payload of the content header whose frame is there."""
+    return bytes(buf[at + FRAME_HEAD.size : at + FRAME_HEAD.size + FRAME_HEAD.unpack_from(buf, at)[2]])
 
 
 def _peek_size(lane: Lane, buf: Buffer, at: int, end: int, number: int) -> tuple[bool, int]:

@@ -9,17 +9,36 @@ from amqpgate.datapath.reference import reframe
 
 if TYPE_CHECKING:
     from amqpgate.datapath.by_channel import ByChannel
-    from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, Meter, scan
+    from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, HeaderRules, Lane, Meter, scan
 
     COMPILED = True
 else:
     try:
-        from amqpgate.datapath._scan import Bucket, ByChannel, Channels, Flow, FlowTable, Lane, Meter, scan
+        from amqpgate.datapath._scan import (
+            Bucket,
+            ByChannel,
+            Channels,
+            Flow,
+            FlowTable,
+            HeaderRules,
+            Lane,
+            Meter,
+            scan,
+        )
 
         COMPILED = True
     except ImportError:
         from amqpgate.datapath.by_channel import ByChannel
-        from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, Meter, scan
+        from amqpgate.datapath.reference import (
+            Bucket,
+            Channels,
+            Flow,
+            FlowTable,
+            HeaderRules,
+            Lane,
+            Meter,
+            scan,
+        )
 
         COMPILED = False
 
@@ -30,6 +49,7 @@ __all__ = [
     "Channels",
     "Flow",
     "FlowTable",
+    "HeaderRules",
     "Lane",
     "Meter",
     "flow_key",

@@ -98,6 +98,10 @@ class Schedule:
     def begin_upcall(self, result: ScanResult) -> None:
         """An upcall is next: count it. The first one begins the turn's time."""
         self.counters.called[result] += 1
+        self.begin_timed()
+
+    def begin_timed(self) -> None:
+        """What is next takes time as an upcall does."""
         if not self._turn_ends:
             self._turn_ends = self.look() + TURN
 

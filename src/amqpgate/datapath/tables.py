@@ -63,37 +63,40 @@ class ScanResult(IntEnum):
     #: The content header of a message that declares more body than that, on its way to a link; none of the
     #: message has passed.
     OVERSIZE = 10
+    #: A publish whose flow has rules on headers, after a scan has asked such rules enough: nothing is wrong,
+    #: and others may have their turn first.
+    JUDGED = 11
     # From here on: violations, in the order in which a frame is checked.
     #: A frame type that AMQP 0-9-1 does not have (section 4.2.3).
-    BAD_TYPE = 11
+    BAD_TYPE = 12
     #: A frame larger than was negotiated (section 4.2.3, connection.tune).
-    TOO_LARGE = 12
+    TOO_LARGE = 13
     #: The last byte of the frame is not 0xCE.
-    BAD_END = 13
+    BAD_END = 14
     #: A frame on a channel that is not open.
-    NOT_OPEN = 14
+    NOT_OPEN = 15
     #: Too short for what its type must hold, or lengths inside that do not add up.
-    MALFORMED = 15
+    MALFORMED = 16
     #: A method while a content header was due.
-    HEADER_DUE = 16
+    HEADER_DUE = 17
     #: Something else while a content body was due.
-    BODY_DUE = 17
+    BODY_DUE = 18
     #: A content header that no method announced.
-    HEADER_UNASKED = 18
+    HEADER_UNASKED = 19
     #: A content body that no header announced.
-    BODY_UNASKED = 19
+    BODY_UNASKED = 20
     #: A content header of another class than its method.
-    CLASS_DIFFERS = 20
+    CLASS_DIFFERS = 21
     #: More body than the header declared.
-    BODY_OVERRUN = 21
+    BODY_OVERRUN = 22
     #: A method or header frame that does not fit the other hop's frame-max.
-    UNSPLITTABLE = 22
+    UNSPLITTABLE = 23
     #: A heartbeat on a channel other than 0, or with a payload.
-    BAD_HEARTBEAT = 23
+    BAD_HEARTBEAT = 24
 
 
 #: Verdicts above this one are violations.
-LAST_HARMLESS = ScanResult.OVERSIZE
+LAST_HARMLESS = ScanResult.JUDGED
 
 
 class Show(IntEnum):
@@ -103,6 +106,15 @@ class Show(IntEnum):
     METHOD = 1
     HEADER = 2
     BODY = 3
+
+
+class Contexts(IntEnum):
+    """Which messages of a flow are shown for the trace context that they carry."""
+
+    NONE = 0
+    #: Those whose trace may be sampled; the others that carry one are no samples either.
+    SAMPLED = 1
+    ALL = 2
 
 
 #: A channel that carries frames, and one whose client is being refused: what it sends is dropped

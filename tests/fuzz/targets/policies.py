@@ -8,11 +8,15 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from amqpgate.datapath import header_rules, scanner
 from amqpgate.datapath.flows import Flow
 from amqpgate.errors import ConfigError
+from amqpgate.gateway.session.header_rules import as_told
 from amqpgate.policy import Operation, Peek, Principal, SessionPolicy, Source, build
+from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.from_method import content_of, entries_of
 from amqpgate.policy.engine.operations import OPERATIONS
+from amqpgate.policy.engine.verdicts import Admission
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Field, Table
@@ -278,6 +282,12 @@ def is_let_through(policy: SessionPolicy, principal: Principal, request: Request
         return False
     if admission.peek is None or not (admission.peek.always or flow_of(admission.peek)._trips(header)):
         return True
+    if (
+        admission.rules is not None
+        and not flow_of(ALWAYS_PEEKED)._trips(header)
+        and passes(admission, header)
+    ):
+        return True
     content = content_of(decode_header(header))
     return policy.decide(
         Operation(
@@ -288,6 +298,15 @@ def is_let_through(policy: SessionPolicy, principal: Principal, request: Request
             content=content,
         )
     ).allowed
+
+
+def passes(admission: Admission, header: bytes) -> bool:
+    """Whether both engines of the data path let it pass by the rules on its header; they must agree."""
+    assert admission.peek is not None
+    told = as_told(admission.rules, None, admission.peek)
+    answers = {made(*told).passes(header) for made in (header_rules.HeaderRules, scanner.HeaderRules)}
+    assert len(answers) == 1, (answers, header)
+    return answers.pop() >= 0
 
 
 def flow_of(peek: Peek) -> Flow:

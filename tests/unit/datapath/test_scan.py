@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amqpgate.datapath import header_rules as plain_rules
 from amqpgate.datapath import reference, tables
+from amqpgate.datapath.content_tests import ContentTests, HeaderPeek, RuleGroup, TextForm, TextTest, ValueTest
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Show, Side
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
@@ -356,6 +358,79 @@ def test_one_among_many_that_look_alike_is_shown(
     assert flow.messages == 7
 
 
+def asking(module: ModuleType) -> plain_rules.HeaderRules:
+    """Messages with the header C whose value is 1 pass by the second rule, those of mode 1 by the first."""
+    first = ContentTests(denies=False, required=1 << 12, delivery_mode=1)
+    second = ContentTests(denies=False, required_headers=(b"C",), values=(ValueTest(b"C", None, 1, 1),))
+    none = ContentTests(
+        denies=True, properties=((0, TextTest(TextForm.CALL, call=lambda text: text == "no")),)
+    )
+    group = RuleGroup((none,), (first, second))
+    made: plain_rules.HeaderRules = module.HeaderRules((group,), 0, HeaderPeek(always=True))
+    return made
+
+
+def test_what_passes_the_rules_on_headers_is_a_hit(scanner: ModuleType) -> None:
+    first, second = publish(properties=mode(1)), publish(properties=WITH_OTHER)
+    neither = publish(properties=mode(2, headers=Table.of({"C": 2})))
+    denied = publish(properties=mode(1, content_type="no"))
+    for cuts in ([], list(range(1, 3 * len(first)))):
+        up = lane(scanner, flows=True)
+        flow = peeking(scanner, header_rules=asking(scanner))
+        assert up.flows is not None
+        up.flows.install(flow_key(), flow)
+        assert drive(scanner, up, first * 3, cuts) == Seen(forwarded=first * 3)
+        # Which of the other rules lets messages pass is known once one has been shown.
+        seen = drive(scanner, up, second * 3 + first * 2 + second, cuts, control={flow_key(): flow})
+        assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER]
+        for other in (neither, denied):
+            seen = drive(scanner, up, first + other + second, cuts, control={flow_key(): flow})
+            assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER]
+        assert flow.messages == 15
+        # Where it counts for the rule that admits all, what passes by another is always shown.
+        flow.meter = scanner.Meter("one", [])
+        seen = drive(scanner, up, first + second * 2, cuts, control={flow_key(): flow})
+        assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER] * 2
+
+
+def tracing(flags: str) -> amqp.BasicProperties:
+    """With a trace context."""
+    return amqp.BasicProperties(headers=Table.of({"traceparent": f"00-{'a' * 32}-{'b' * 16}-{flags}"}))
+
+
+def test_who_carries_an_unsampled_context_is_no_sample(scanner: ModuleType) -> None:
+    other, carrying, sampled = publish(), publish(properties=tracing("00")), publish(properties=tracing("01"))
+    for what, shown in ((1, [other, sampled]), (2, [carrying] * 3 + [other, sampled])):
+        up = lane(scanner, flows=True)
+        flow = peeking(scanner, peek_contexts=what, sample_every=2)
+        assert up.flows is not None
+        up.flows.install(flow_key(), flow)
+        data = carrying + other + carrying * 2 + other + sampled
+        seen = drive(scanner, up, data, control={flow_key(): flow})
+        assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER] * len(shown)
+        headers = [frame for result, frame in seen.upcalls if result is ScanResult.HEADER]
+        assert all(frame in one for frame, one in zip(headers, shown, strict=True))
+
+
+def test_rules_on_headers_take_part_of_a_scan_alone(scanner: ModuleType) -> None:
+    up = lane(scanner, flows=True)
+    rules = asking(scanner)
+    flow = peeking(scanner, header_rules=rules)
+    assert up.flows is not None
+    up.flows.install(flow_key(), flow)
+    one = publish(properties=mode(1))
+    most = -(-plain_rules.PATIENCE // rules.weight)
+    data = bytearray(one * (2 * most + 1))
+    spans: list[tuple[int, int]] = []
+    at = 0
+    for passed in (most, 2 * most):
+        at, result, stop = scanner.scan(up, data, at, len(data), 1.0, spans)
+        assert (result, at, stop) == (ScanResult.JUDGED, passed * len(one), passed * len(one))
+    assert scanner.scan(up, data, at, len(data), 1.0, spans) == (len(data), ScanResult.MORE, len(data))
+    assert flow.messages == 2 * most + 1
+    assert b"".join(bytes(data[first:last]) for first, last in spans) == one * (2 * most + 1)
+
+
 def test_a_header_that_does_not_follow_at_once_is_not_waited_for(scanner: ModuleType) -> None:
     up = lane(scanner, flows=True)
     flow = peeking(scanner, peek_headers=(b"CC",))
@@ -637,9 +712,11 @@ frames = st.one_of(
     st.builds(
         publish,
         channel=st.integers(1, 3),
-        key=st.text("abcd", max_size=2),
+        key=st.text("abcd", max_size=2) | st.just("aab"),
         body=st.binary(max_size=40),
-        properties=st.sampled_from([PROPERTIES, WITH_CC, WITH_OTHER, WITH_REPLY_TO, mode(0), mode(1)]),
+        properties=st.sampled_from(
+            [PROPERTIES, WITH_CC, WITH_OTHER, WITH_REPLY_TO, mode(0), mode(1), tracing("00"), tracing("01")]
+        ),
     ),
     st.just(HEARTBEAT),
     st.just(method_frame(1, amqp.BasicAck(delivery_tag=3))),
@@ -680,10 +757,14 @@ def scene(
         module.Flow(show=Show.HEADER, peek_flags=1 << 9, peek_headers=(b"CC",), peek_body=30),
         module.Flow(show=Show.HEADER, peek_mode_0=True),
         module.Flow((), (), 3, Show.HEADER, peek_headers=(b"CC",)),
+        module.Flow(show=Show.HEADER, header_rules=asking(module), peek_flags=1 << 9),
+        module.Flow(show=Show.HEADER, header_rules=asking(module)),
+        module.Flow(show=Show.HEADER, peek_contexts=1, sample_every=2),
+        module.Flow(show=Show.HEADER, peek_contexts=2, header_rules=asking(module)),
     ]
-    for flow in kinds[:4]:
+    for flow in (*kinds[:4], kinds[9]):
         flow.meter = shared if flow.drop or flow.sample_every else module.Meter("one", book)
-    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c"]
+    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c", "aab", "d", "dd", "cd"]
     made.channels.show_settles(2)
     if side is Side.UPSTREAM:
         made.channels.show_acks(2)

@@ -16,9 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from amqpgate.datapath.build import make_relay
+from amqpgate.datapath.content_tests import ContentTests, HeaderPeek, RuleGroup, TextForm, TextTest
 from amqpgate.datapath.engine import End, HandedOverSocket
+from amqpgate.datapath.header_rules import PATIENCE
 from amqpgate.datapath.pressure import CHUNK
 from amqpgate.datapath.pump import ROUND
+from amqpgate.datapath.scanner import flow_key
 from amqpgate.datapath.schedule import TURN
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.datapath.turns import LAST_READS
@@ -477,3 +480,29 @@ def check(
     assert bytes(got) == said
     assert bench.failures == []
     assert len(handler.ends) == int(ends)
+
+
+def test_rules_on_headers_take_time_as_upcalls_do(bench: Bench) -> None:
+    client, broker, handler = bench.own("flooder")
+    other, other_broker, _ = bench.own("other")
+
+    def slow(_: str) -> bool:
+        bench.clock.now += TURN / 100
+        return True
+
+    asked = ContentTests(denies=False, properties=((8, TextTest(TextForm.CALL, call=slow)),))
+    rules = bench.scanner.HeaderRules((RuleGroup((), (asked,)),), 0, HeaderPeek(always=True))
+    lane = handler.relay.up
+    lane.flows = bench.scanner.FlowTable()
+    said = publish(1, b"x")
+    lane.flows.install(flow_key(Side.CLIENT, frames_of(said)[0]), bench.scanner.Flow(header_rules=rules))
+    client.send(said * 1000)
+    bench.pump.step()
+    # Turns end between scans, and the second is over the first time that somebody looks.
+    first = received(broker)
+    assert 0 < len(first) <= 4 * PATIENCE // rules.weight * len(said)
+    other.send(declare(1))
+    bench.pump.step()
+    assert received(other_broker) == declare(1)
+    assert first + bench.drain(broker) == said * 1000
+    assert bench.failures == []

@@ -20,7 +20,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import PEEKED_HEADER, Show
 from amqpgate.policy import Peek
 from amqpgate.policy.engine.from_method import content_of
-from amqpgate.wire.codec import ContentHeader
+from amqpgate.wire.codec import ContentHeader, encode_header
 
 #: What adding up shares may lose.
 _ROUNDING = 1e-8
@@ -78,6 +78,9 @@ class Sampling:
         if not samplers:
             return
         flow.show = max(flow.show, Show.HEADER)
+        if len(samplers) > 1:
+            # Others choose among those that carry a trace context, too.
+            flow.show_contexts()
         if not flow.sample_every:
             flow.sample_every = samplers[0].first(_every(samplers))
             self._first = flow if flow.sample_every == 1 else None
@@ -104,11 +107,17 @@ def stands_for(weight: int, flow: Flow, header: ContentHeader, header_size: int)
 
 
 def _was_peeked(flow: Flow, header: ContentHeader, header_size: int) -> bool:
-    if not (flow.peek_flags or flow.peek_headers or flow.peek_body >= 0 or flow.peek_mode_0):
+    if flow.header_rules is not None:
+        passed = flow.header_rules.passes(encode_header(header))
+        if passed < 0 or (passed != flow.header_rules.admitted and flow.meter is not None):
+            return True
+    if not (
+        flow.peek_flags or flow.peek_headers or flow.peek_body >= 0 or flow.peek_mode_0 or flow.peek_contexts
+    ):
         return False
     if header_size > PEEKED_HEADER:
         return True
     names = frozenset(name.decode() for name in flow.peek_headers)
     most = flow.peek_body if flow.peek_body >= 0 else None
-    peek = Peek(False, flow.peek_flags, names, most, flow.peek_mode_0)
+    peek = Peek(False, flow.peek_flags, names, most, flow.peek_mode_0, bool(flow.peek_contexts))
     return peek.catches(content_of(header))

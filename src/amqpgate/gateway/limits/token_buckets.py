@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import attrs
 import trio
 
-from amqpgate.datapath.scanner import Bucket, Flow
-from amqpgate.datapath.tables import Show
+from amqpgate.datapath.scanner import Bucket, Flow, HeaderRules
+from amqpgate.datapath.tables import Contexts, Show
 from amqpgate.gateway.limits.shared_memory import SharedMemory, Slot
 from amqpgate.policy import Peek, Quantity, SharedLimit
 from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
@@ -207,12 +207,13 @@ class SessionLimits:
             self._buckets[quantity] = found
         return found
 
-    def flow(self, peek: Peek | None = None) -> Flow:
+    def flow(self, peek: Peek | None = None, rules: HeaderRules | None = None) -> Flow:
         """The flow of publishes that may pass as far as the buckets let them.
 
-        What ``peek`` says is shown, up to its header; and every one, where a limit wants to judge it.
+        What ``peek`` says is shown, up to its header, and what does not surely pass ``rules``; and every
+        one, where a limit wants to judge it.
         """
-        return self._flow(PUBLISHED, peek)
+        return self._flow(PUBLISHED, peek, rules=rules)
 
     def delivery_flow(self, peek: Peek | None = None) -> Flow:
         """The flow of deliveries, likewise."""
@@ -223,7 +224,11 @@ class SessionLimits:
         return self._flow(DELIVERED, Peek(always=True), Show.BODY)
 
     def _flow(
-        self, quantities: tuple[Quantity, Quantity], peek: Peek | None, show: Show = Show.HEADER
+        self,
+        quantities: tuple[Quantity, Quantity],
+        peek: Peek | None,
+        show: Show = Show.HEADER,
+        rules: HeaderRules | None = None,
     ) -> Flow:
         messages, size = quantities
         if self.per_message(quantities):
@@ -239,6 +244,8 @@ class SessionLimits:
             peek_headers=tuple(sorted(name.encode() for name in peek.headers)),
             peek_body=-1 if peek.max_body is None else peek.max_body,
             peek_mode_0=peek.mode_0,
+            header_rules=rules,
+            peek_contexts=Contexts.SAMPLED if peek.contexts else Contexts.NONE,
         )
 
 

@@ -23,7 +23,7 @@ from amqpgate.telemetry.time_slices import TimeSlices
 _REASONS: Final = {
     result: "violation" if result > LAST_HARMLESS else result.name.lower()
     for result in ScanResult
-    if result not in (ScanResult.MORE, ScanResult.REFRAME, ScanResult.THROTTLED)
+    if result not in (ScanResult.MORE, ScanResult.REFRAME, ScanResult.THROTTLED, ScanResult.JUDGED)
 }
 
 

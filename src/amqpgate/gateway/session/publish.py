@@ -24,6 +24,7 @@ from amqpgate.gateway.session.publish_denial import (
 )
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.policy import Operation, Peek, Verdict, denial_text
+from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.wire.codec import decode_header
@@ -68,18 +69,23 @@ class PublishHandler:
             routing_key=method.routing_key,
         )
 
-    def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
+    def flow(
+        self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None, *, is_bridged: bool = False
+    ) -> Flow | None:
         """The flow of those with these arguments. None: they are refused, and the client is told.
 
-        ``peek`` says which must be shown in any case.
+        ``peek`` says which must be shown in any case. ``is_bridged``: the client speaks another version.
         """
         session_policies = self.session_policies
-        verdict = UNRESTRICTED
+        verdict, rules = UNRESTRICTED, None
         operation = self._operation(method)
         if not session_policies.access.is_unrestricted:
-            verdict, judged = session_policies.admit(operation)
+            verdict, judged, rules = session_policies.admit(operation)
+            if is_bridged:
+                # What is judged is not what is on the wire.
+                rules = None
             if judged is not None:
-                peek = (peek or Peek()) | judged
+                peek = (peek or Peek()) | (judged if rules is None else ALWAYS_PEEKED)
             if not verdict.allowed:
                 text = denial_text(operation, verdict)
                 self._refuse(Denial(channel, method, operation, verdict, text))
@@ -87,9 +93,9 @@ class PublishHandler:
         if session_policies.rewriter is not None:
             peek = (peek or Peek()) | session_policies.rewriter.admit(channel, method)
         if not session_policies.watchers:
-            return session_policies.limits.flow(peek)
+            return session_policies.limits.flow(peek, rules)
         message = Message(channel, method, operation, verdict)
-        flow = session_policies.limits.flow(session_policies.peek(message, peek))
+        flow = session_policies.limits.flow(session_policies.peek(message, peek), rules)
         session_policies.meter(message, flow)
         return flow
 

@@ -7,10 +7,11 @@ import operator
 
 import attrs
 
-from amqpgate.datapath.scanner import Flow
+from amqpgate.datapath.scanner import Flow, HeaderRules
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
+from amqpgate.gateway.session.header_rules import header_rules
 from amqpgate.gateway.session.observer import Denial, Message, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.rewriter import Rewriter
@@ -128,17 +129,24 @@ class SessionPolicies:
                     observer.would_differ(operation, shadow)
         return verdict
 
-    def admit(self, operation: Operation) -> tuple[Verdict, Peek | None]:
-        """Whether publishes with these arguments may pass, and which of them must be judged one by one."""
+    def admit(self, operation: Operation) -> tuple[Verdict, Peek | None, HeaderRules | None]:
+        """Whether publishes with these arguments may pass, and which of them must be judged one by one.
+
+        Those of them that surely pass the rules need not be shown, unless `ALWAYS_PEEKED` means them.
+        """
         admission = self.access.enforced.admit(operation)
-        verdict, peek = admission.verdict, admission.peek
-        if verdict.allowed:
-            self._allowed(operation, verdict)
-            if self.access.shadow is not None:
-                # What would be denied, or only might be, is judged message by message, and so counted.
-                shadow = self.access.shadow.admit(operation)
-                peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
-        return verdict, peek
+        verdict, peek, rules = admission.verdict, admission.peek, admission.rules
+        if not verdict.allowed:
+            return verdict, peek, None
+        self._allowed(operation, verdict)
+        if self.access.shadow is None:
+            return verdict, peek, header_rules(rules, None, peek or Peek())
+        # What would be denied, or only might be, is judged message by message, and so counted.
+        shadow = self.access.shadow.admit(operation)
+        peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
+        if not shadow.verdict.allowed:
+            return verdict, peek, None
+        return verdict, peek, header_rules(rules, shadow.rules, peek)
 
     # -- what observers are told -------------------------------------------------------------
 

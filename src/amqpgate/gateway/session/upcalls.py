@@ -195,8 +195,9 @@ class Upcalls:
         assert flows is not None, "what has no flows cannot miss one"
         flow: Flow | None
         if isinstance(method, amqp.BasicPublish):
-            peek = session.bridge.admit(channel, method) if session.bridge is not None else None
-            flow = session.publishes.flow(channel, method, peek)
+            bridge = session.bridge
+            peek = bridge.admit(channel, method) if bridge is not None else None
+            flow = session.publishes.flow(channel, method, peek, is_bridged=bridge is not None)
         else:
             assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
             flow = delivery_flow(session, channel, method)

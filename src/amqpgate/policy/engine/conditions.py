@@ -31,6 +31,8 @@ from amqpgate.yamldoc import Invalid, Size, doc
 Effect: TypeAlias = Literal["allow", "deny"]
 
 _HEADERS: Final = PROPERTY_FLAGS["headers"]
+#: The header that carries a message's trace context (W3C Trace Context).
+TRACEPARENT: Final = "traceparent"
 
 
 @attrs.frozen(kw_only=True)
@@ -195,6 +197,8 @@ class Peek:
     max_body: int | None = None
     #: A delivery-mode of 0.
     mode_0: bool = False
+    #: A trace context whose trace may be sampled, in the header `TRACEPARENT`.
+    contexts: bool = False
 
     def __or__(self, other: Peek) -> Peek:
         limits = [limit for limit in (self.max_body, other.max_body) if limit is not None]
@@ -204,6 +208,7 @@ class Peek:
             self.headers | other.headers,
             min(limits, default=None),
             self.mode_0 or other.mode_0,
+            self.contexts or other.contexts,
         )
 
     def catches(self, content: MessageContent) -> bool:
@@ -214,6 +219,7 @@ class Peek:
             or bool(self.flags & (flags | (_HEADERS if content.headers else 0)))
             or not self.headers.isdisjoint(content.headers)
             or (self.max_body is not None and content.body_size > self.max_body)
+            or (self.contexts and TRACEPARENT in content.headers)
             or (self.mode_0 and content.properties.get("delivery_mode") == 0)
         )
 
@@ -333,21 +339,22 @@ def _peek_of(headers: TableConditions, effect: Effect) -> Peek:
     )
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class CompiledConditions:
     """Conditions on a content header, with their patterns compiled for one session."""
 
-    _said: PropertyConditions
-    _effect: Effect
-    _texts: tuple[tuple[str, Matcher | None], ...]
+    said: PropertyConditions
+    effect: Effect
+    #: Of each property that is a text, its name and its pattern; None: that has a variable that is not known.
+    texts: tuple[tuple[str, Matcher | None], ...]
     #: Messages without any of this hold (allow), or do not hold (deny).
     peek: Peek
 
     def hold(self, content: MessageContent) -> bool:
         """Whether the message is one that the rule means."""
-        said, allows = self._said, self._effect == "allow"
+        said, allows = self.said, self.effect == "allow"
         have = content.properties
-        for name, matcher in self._texts:
+        for name, matcher in self.texts:
             value = have.get(name)
             if value is None:
                 if not allows:
@@ -364,4 +371,16 @@ class CompiledConditions:
             return False
         if said.max_body_bytes is not None and content.body_size > said.max_body_bytes:
             return False
-        return said.headers is None or said.headers.hold(content.headers, self._effect)
+        return said.headers is None or said.headers.hold(content.headers, self.effect)
+
+
+@attrs.frozen(eq=False)
+class ContentRules:
+    """What decides by its header about a publish whose names are allowed: none of ``denies`` may hold, and it
+    passes by the first of ``allows`` that does."""
+
+    denies: tuple[CompiledConditions, ...]
+    #: None holds whatever there is.
+    allows: tuple[CompiledConditions | None, ...]
+    #: The place among ``allows`` of the rule by which messages pass that have nothing of the peek.
+    admitted: int

@@ -41,21 +41,22 @@ class ValueMatch:
             raise Invalid("give one of literal, prefix and regex, or min and max")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise Invalid("no number is that", "min")
-        if self._pattern is not None:
-            check_pattern(*self._pattern)
-            if variables_in(self._pattern[1]):
+        if self.pattern is not None:
+            check_pattern(*self.pattern)
+            if variables_in(self.pattern[1]):
                 raise Invalid("variables are not expanded here")
 
     @property
-    def _pattern(self) -> tuple[Form, str] | None:
+    def pattern(self) -> tuple[Form, str] | None:
+        """Its form and its text; None: bounds are given."""
         forms: tuple[Form, ...] = ("literal", "prefix", "regex")
         return next(((form, text) for form in forms if (text := getattr(self, form)) is not None), None)
 
     def matches(self, value: object) -> bool:
         """Whether the value of an argument or header is meant. An array, a table and void never are."""
-        if self._pattern is not None:
+        if self.pattern is not None:
             text = words_of(value)
-            matcher = compile_pattern(*self._pattern, {})
+            matcher = compile_pattern(*self.pattern, {})
             return text is not None and matcher is not None and matcher.matches(text)
         number = number_of(value)
         if number is None:

@@ -28,7 +28,7 @@ from typing import Final
 import attrs
 
 from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS, DEFAULT_RULE, OnDenied
-from amqpgate.policy.engine.conditions import ALWAYS_PEEKED, Peek
+from amqpgate.policy.engine.conditions import ALWAYS_PEEKED, CompiledConditions, ContentRules, Peek
 from amqpgate.policy.engine.operations import (
     OPERATIONS,
     SERVER_NAMED,
@@ -69,6 +69,8 @@ class Admission:
     verdict: Verdict
     #: Of a message that is allowed: when it must be judged again, with its content header.
     peek: Peek | None = None
+    #: How that comes out, but for what `ALWAYS_PEEKED` means; None: no rule asks for the content header.
+    rules: ContentRules | None = None
 
 
 def _means_others(rule: CompiledRule, operation: Operation) -> bool:
@@ -161,20 +163,26 @@ class SessionPolicy:
         if ambiguous is not None:
             return Admission(ambiguous)
         peek = ALWAYS_PEEKED
+        denies: list[CompiledConditions] = []
         for rule in rules.deny.candidates(operation):
             if rule.names_match(operation):
                 if rule.content is None:
                     return Admission(rule.verdict)
                 peek |= rule.content.peek
+                denies.append(rule.content)
         conditional: CompiledRule | None = None
+        allows: list[CompiledConditions | None] = []
         for rule in rules.allow.candidates(operation):
             if rule.names_match(operation):
+                allows.append(rule.content)
                 if rule.content is None:
-                    return Admission(rule.verdict, peek)
+                    asked = ContentRules(tuple(denies), tuple(allows), len(allows) - 1) if denies else None
+                    return Admission(rule.verdict, peek, asked)
                 conditional = conditional or rule
         if conditional is None or conditional.content is None:
             return Admission(self._default(operation, rules))
-        return Admission(conditional.verdict, peek | conditional.content.peek)
+        peek |= conditional.content.peek
+        return Admission(conditional.verdict, peek, ContentRules(tuple(denies), tuple(allows), 0))
 
     def judge(self, operation: Operation) -> Verdict:
         """The verdict on this alone, whatever it leads to."""

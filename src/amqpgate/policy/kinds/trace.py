@@ -26,9 +26,7 @@ from amqpgate.yamldoc import Invalid, Ratio, between, doc, not_empty
 UNTRACED: Final = frozenset({"basic.get", "channel.flow", "access.request"})
 TRACED: Final = frozenset(OPERATIONS) - UNTRACED
 
-#: The header that carries a message's trace context (W3C Trace Context).
-TRACEPARENT: Final = "traceparent"
-_WITH_CONTEXT: Final = Peek(headers=frozenset((TRACEPARENT,)))
+_WITH_CONTEXT: Final = Peek(contexts=True)
 
 
 @attrs.frozen(kw_only=True)

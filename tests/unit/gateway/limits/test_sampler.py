@@ -7,7 +7,7 @@ import random
 import pytest
 
 from amqpgate.datapath.scanner import Flow
-from amqpgate.datapath.tables import Show
+from amqpgate.datapath.tables import Contexts, Show
 from amqpgate.gateway.limits.sampler import Sampler, Sampling, stands_for
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -56,8 +56,19 @@ def test_nothing_is_shown_for_a_share_of_nothing() -> None:
     assert Sampling().weigh(flow, []) == 0
 
 
+def test_who_carries_a_trace_context_is_looked_at_where_others_choose_too() -> None:
+    flow = Flow(show=Show.HEADER, peek_contexts=Contexts.SAMPLED)
+    Sampling().enlist(flow, [Sampler(0.1)])
+    assert flow.peek_contexts == Contexts.SAMPLED
+    Sampling().enlist(flow, [Sampler(0.1), Sampler(0.5)])
+    assert flow.peek_contexts == Contexts.ALL
+    flow = Flow()
+    Sampling().enlist(flow, [Sampler(0.1), Sampler(0.5)])
+    assert flow.peek_contexts == Contexts.NONE
+
+
 def test_what_is_shown_for_what_it_carries_stands_for_itself() -> None:
-    flow = Flow(sample_every=10, show=Show.HEADER, peek_headers=(b"traceparent",))
+    flow = Flow(sample_every=10, show=Show.HEADER, peek_contexts=Contexts.SAMPLED)
     plain = ContentHeader(60, 1, amqp.BasicProperties())
     carrying = ContentHeader(60, 1, amqp.BasicProperties(headers=Table.of({"traceparent": "x"})))
     assert [stands_for(10, flow, header, 40) for header in (plain, carrying)] == [10, 1]

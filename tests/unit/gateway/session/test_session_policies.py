@@ -163,15 +163,16 @@ def test_what_would_be_decided_otherwise_is_told_and_not_done() -> None:
 
 
 def test_publishes_that_would_be_denied_are_judged_one_by_one_and_so_counted() -> None:
-    verdict, peek = observed(texts=(RULES, SHADOW)).admit(PUBLISH)
+    verdict, peek, rules = observed(texts=(RULES, SHADOW)).admit(PUBLISH)
     assert verdict.allowed
     assert peek is not None
     assert peek.always
-    verdict, peek = observed().admit(PUBLISH)
+    assert rules is None
+    verdict, peek, _ = observed().admit(PUBLISH)
     assert verdict.allowed
     assert peek is None or not peek.always
     told: list[tuple[str, ...]] = []
-    verdict, _ = observed(Ear("one", told), texts=(RULES, SHADOW)).admit(SHOUT)
+    verdict, _, _ = observed(Ear("one", told), texts=(RULES, SHADOW)).admit(SHOUT)
     assert (verdict.allowed, told) == (False, [])
 
 

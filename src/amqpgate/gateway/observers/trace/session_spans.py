@@ -13,7 +13,7 @@ from amqpgate.gateway.limits.sampler import stands_for
 from amqpgate.gateway.observers.trace.tracer import Tracer
 from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.policy import Operation, TraceDecision, Verdict
-from amqpgate.policy.kinds.trace import TRACEPARENT
+from amqpgate.policy.engine.conditions import TRACEPARENT
 from amqpgate.telemetry.tracing.context import context_in
 from amqpgate.telemetry.tracing.semconv import DENIED, THROTTLED, Key, Value, destination
 from amqpgate.telemetry.tracing.spans import Sort
