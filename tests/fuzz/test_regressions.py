@@ -14,6 +14,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from amqpgate.admin import plain
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
 from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.native.channels import OriginalQueue
@@ -77,6 +78,12 @@ def test_a_wrong_proxy_header_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxy_header, "V1_MAX", 40)
     with pytest.raises(AssertionError, match="fails"):
         replay("proxy")
+
+
+def test_a_request_that_is_read_in_another_way_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "_length", lambda _: 0)
+    with pytest.raises(AssertionError, match="fails"):
+        replay("requests")
 
 
 def test_a_field_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,13 +18,11 @@ from starlette.applications import Starlette
 class Framework:
     """Serves one application."""
 
-    def __init__(self, application: Starlette, last_words: float) -> None:
-        """``last_words``: seconds for what is under way at the `end`."""
+    def __init__(self, application: Starlette) -> None:
         self._application = ASGIWrapper(cast("ASGIFramework", application))
         self._config = hypercorn.config.Config()
         self._config.accesslog = None
         self._config.errorlog = logging.getLogger("hypercorn.error")
-        self._config.graceful_timeout = last_words
         self._context = WorkerContext(None)
 
     async def serve(self, stream: trio.abc.Stream, first: bytes) -> None:

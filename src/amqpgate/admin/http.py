@@ -140,7 +140,7 @@ class _Server:
     def _load(self) -> Framework:
         from amqpgate.admin.framework import Framework
 
-        return Framework(self.make_application(), LAST_WORDS)
+        return Framework(self.make_application())
 
 
 def _context(tls: ListenerTls) -> ssl.SSLContext:

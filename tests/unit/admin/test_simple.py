@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -207,6 +208,25 @@ async def test_so_it_does_with_tls(open_interface: Callable[..., object]) -> Non
 
     await aside(ask)
     assert served.loaded == ["framework"]
+
+
+async def test_where_the_framework_is_gone_probes_go_on(
+    open_interface: Callable[..., object], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An upgrade has put other files in the place of this process's."""
+    served = await open_interface()
+    monkeypatch.setitem(sys.modules, "amqpgate.admin.application", None)
+
+    def ask() -> None:
+        with served.dial() as sock:
+            sock.sendall(get("/sessions"))
+            assert sock.recv(1) == b""
+        with served.dial() as sock:
+            sock.sendall(get("/livez") + get("/lifecycle"))
+            assert [answer(sock)[0], answer(sock)[0]] == [200, 200]
+
+    await aside(ask)
+    assert "cannot be imported" in caplog.text
 
 
 async def test_a_probe_that_fails_ends_nothing(
