@@ -53,6 +53,8 @@ class Listeners:
     paused: bool = attrs.field(default=False, init=False)
     _is_over: bool = attrs.field(default=False, init=False)
     _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    #: Why it cannot be listened any more.
+    _broken: OSError | None = attrs.field(default=None, init=False)
     _listening: list[tuple[socket.socket, Listener]] = attrs.field(factory=list, init=False)
 
     @property
@@ -124,6 +126,8 @@ class Listeners:
                     task_status.started()
                     is_new = False
                 await self._serve()
+                if self._broken is not None:
+                    raise self._broken
 
     async def _open(self, binds: list[tuple[Listener, Address]]) -> list[tuple[socket.socket, Listener]]:
         with contextlib.ExitStack() as unfinished:
@@ -155,9 +159,21 @@ class Listeners:
             try:
                 while True:
                     for _ in range(AT_ONCE):
-                        self.enter(*await accept(sock), listener)
+                        self._take_in(*await accept(sock), listener)
                     await checkpoint()
+            except OSError as error:
+                # The listening socket itself is broken: that is for whoever runs the gateway.
+                self._broken = error
+                self._changed.set()
             finally:
                 with contextlib.suppress(OSError):
                     while (came := take(sock)) is not None:
-                        self.enter(*came, listener)
+                        self._take_in(*came, listener)
+
+    def _take_in(self, connection: socket.socket, address: str, listener: Listener) -> None:
+        try:
+            self.enter(connection, address, listener)
+        except Exception:
+            # One connection's fault ends that connection.
+            log.exception("a connection from %s was not taken in", address)
+            connection.close()

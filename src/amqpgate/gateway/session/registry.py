@@ -259,8 +259,8 @@ class SessionRegistry:
         if self.fibers.is_closed:
             self._forget(session)
             return
-        parting = Parting(session, partial(self._forget, session))
         try:
+            parting = Parting(session, partial(self._forget, session))
             farewells = parting.begin(self.settings.limits.close_timeout)
         except Exception:
             log.exception("session %s did not end well", session.id)

@@ -84,7 +84,7 @@ class Addresses:
 
 
 @attrs.define(eq=False)
-class Names:
+class ResolvedNames:
     """What names stood for a moment ago."""
 
     _found: dict[str, Addresses] = attrs.field(factory=dict, init=False)
@@ -104,7 +104,7 @@ class Names:
 
 
 #: Of the process. There are as many names as its settings, and brokers that redirect, have.
-KNOWN: Final = Names()
+KNOWN: Final = ResolvedNames()
 
 
 @lru_cache(maxsize=256)

@@ -80,7 +80,7 @@ def test_a_session_whose_broker_is_gone_is_told_to_its_cluster_and_no_other(stag
     client, broker = stage.opened()
     (cluster,) = stage.running.gateway.router.clusters.values()
     (endpoint,) = cluster.endpoints
-    assert endpoint.starts
+    assert endpoint.starts.met
     client.say(amqp.ConnectionClose(200, "bye"))
     broker.expect(amqp.ConnectionClose)
     broker.say(amqp.ConnectionCloseOk())
@@ -89,10 +89,10 @@ def test_a_session_whose_broker_is_gone_is_told_to_its_cluster_and_no_other(stag
     broker.close()
     stage.running.wait_idle()
     # That was agreed.
-    assert endpoint.starts
+    assert endpoint.starts.met
     client, broker = stage.opened()
     broker.close()
     client.expect(amqp.ConnectionClose)
     client.close()
     stage.running.wait_idle()
-    assert not endpoint.starts
+    assert not endpoint.starts.met

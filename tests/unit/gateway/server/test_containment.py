@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import errno
+import socket
 from pathlib import Path
 from typing import cast
 
@@ -11,6 +12,8 @@ import pytest
 import trio
 import trio.testing
 
+from amqpgate.config import parse
+from amqpgate.gateway.handshake import listeners
 from amqpgate.gateway.observers.audit.audit import AuditTrail
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.observers.stats.selected import Selected
@@ -20,10 +23,13 @@ from amqpgate.gateway.server import housekeeping
 from amqpgate.gateway.session import close_session, registry
 from amqpgate.policy.loader import build
 from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.support.inprocess import eventually
+from tests.support.inprocess import InProcess, eventually
 from tests.unit.gateway.conftest import Stage
 
-MakeStage = Callable[..., Stage]
+SETTINGS = """
+listeners: [{name: main, bind: "127.0.0.1:0"}]
+upstreams: [{name: main, host: 127.0.0.1}]
+"""
 GATEWAY = Path(registry.__file__).parents[1]
 
 #: Each task that is started, and what holds what it raises. Those of the gateway's own nurseries must be
@@ -36,12 +42,15 @@ TASKS = {
     ("pool/registry.py", "_contained"): "itself",
     ("observers/mirror/registry.py", "_contained"): "itself",
     ("handshake/accept.py", "self._serve"): "its own try",
-    ("handshake/listeners.py", "self._accept"): "Acceptor.enter starts a task that is held",
+    (
+        "handshake/listeners.py",
+        "self._accept",
+    ): "a fiber; Listeners.run raises what breaks a listening socket",
+    ("session/registry.py", "farewell"): "a fiber, and its own try",
+    ("transport/fibers.py", "self._do"): "gives what is raised to its fiber",
     ("upstream/health_check.py", "_watch"): "its own try",
     # Those of a task that is one of the above.
-    ("server/lifecycle.py", "wait"): "any_of",
     ("handshake/late_binding.py", "partial"): "the handshake's task",
-    ("session/teardown.py", "leave"): "the session's task",
     ("observers/mirror/pipe.py", "self._until_it_ends"): "the mirror's task",
 }
 
@@ -107,10 +116,35 @@ def test_a_session_that_cannot_be_left_ends_alone(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, breaking: Breaking
 ) -> None:
     client, _ = stage.opened()
-    monkeypatch.setattr(registry, "part", breaking)
+    monkeypatch.setattr(registry, "Parting", breaking)
     client.close()
     eventually(lambda: breaking.times == 1)
     lives(stage)
+
+
+def test_a_connection_that_cannot_be_taken_in_is_closed_alone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, breaking: Breaking
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(stage.running.gateway.lifecycle.listeners, "enter", breaking)
+        with stage.client() as client:
+            client.expect_end()
+    assert breaking.times == 1
+    lives(stage)
+
+
+def test_a_listening_socket_that_breaks_ends_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs it starts another one: one that only seems to listen helps nobody."""
+
+    async def breaks(_: socket.socket) -> tuple[socket.socket, str]:
+        raise OSError(errno.EBADF, "broken")
+
+    monkeypatch.setattr(listeners, "accept", breaks)
+    running = InProcess(parse(SETTINGS, {}, file="amqpgate.yaml"))
+    with pytest.raises(BaseExceptionGroup) as raised:  # noqa: PT012 - whichever of both comes to hear of it
+        running.start()
+        running.join()
+    assert raised.group_contains(OSError, match="broken")
 
 
 def test_an_order_to_close_that_fails_ends_alone(

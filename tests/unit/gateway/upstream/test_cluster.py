@@ -111,7 +111,7 @@ def test_a_single_endpoint_is_never_ejected_by_default() -> None:
 def test_a_broker_that_is_gone_takes_its_start_along() -> None:
     it = cluster()
     for endpoint in it.endpoints:
-        endpoint.starts["auto"] = amqp.ConnectionStart(), 0.0
+        endpoint.heard("auto", amqp.ConnectionStart(), 0.0)
     assert all(endpoint.known("auto", 1.0) for endpoint in it.endpoints)
     it.lost()
     assert not any(endpoint.known("auto", 1.0) for endpoint in it.endpoints)
