@@ -241,7 +241,8 @@ def table_holds(said: Document, table: Table, allows: bool) -> bool:
         if tolerates("deny-values") and (len(fields) > 1 or fields[0].tag in "AFdfDTVx"):
             raise UnsureError
         if allows:
-            if not all(value_fits(wanted, field) for field in fields):
+            # Of an array it is not known which of its values counts: none is what an allow rule means.
+            if any(isinstance(field.value, tuple) or not value_fits(wanted, field) for field in fields):
                 return False
         elif not any(value_fits(wanted, field) for field in fields):
             return False

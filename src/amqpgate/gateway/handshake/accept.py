@@ -284,11 +284,12 @@ class ClientArrival:
         if self.timing is not None:
             self.timing.mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
-        stranger = context.policies.of_stranger(before, caller.session_id)
-        over_limit = await context.admission.enter(AdmissionStage.ARRIVAL, stranger)
-        if over_limit is not None:
-            # Without a word, as where there are too many connections.
-            raise NotEstablishedError("over_limit", over_limit.text)
+        if context.policies.in_force.now.limits_strangers:
+            stranger = context.policies.of_stranger(before, caller.session_id)
+            over_limit = await context.admission.enter(AdmissionStage.ARRIVAL, stranger)
+            if over_limit is not None:
+                # Without a word, as where there are too many connections.
+                raise NotEstablishedError("over_limit", over_limit.text)
         early = router.choose_early(self.listener, before, caller.session_id)
         if early is None:
             return await self._establish_late(caller)

@@ -123,8 +123,6 @@ class AdmissionControl:
 
     async def enter(self, stage: AdmissionStage, selected: SelectedPolicies) -> OverLimit | None:
         """Return when the connection that these policies select may come in: None; or why it may not."""
-        if stage is not AdmissionStage.OPEN and not selected.policies.limits_strangers:
-            return None
         limits = tuple(limit for limit in selected.limits if _holds(stage, limit))
         if not limits:
             return None

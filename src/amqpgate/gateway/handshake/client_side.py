@@ -134,7 +134,9 @@ class ClientHandshake:
             answer = await self.hear(amqp.ConnectionSecureOk)
             start_ok = attrs.evolve(start_ok, response=answer.response)
         if self.hop.translated is None:
-            self.hop.speak(for_product(self.hop.interpreter, start_ok))
+            found = for_product(self.hop.interpreter, start_ok)
+            if found is not self.hop.interpreter:
+                self.hop.speak(found)
         properties = start_ok.client_properties.to_python()
         can = properties.get("capabilities")
         names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []
@@ -177,8 +179,10 @@ class ClientHandshake:
             denied = context.policies.why_not_open(selected)
             if denied is not None:
                 return _refusal_of(method, 530, denied)
-        else:
+        elif context.policies.in_force.now.limits_strangers:
             selected = context.policies.of_stranger(principal, session)
+        else:
+            return None
         over = await context.admission.enter(stage, selected)
         return None if over is None else _refusal_of(method, over.code, over.text)
 

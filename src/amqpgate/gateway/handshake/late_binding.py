@@ -131,7 +131,7 @@ class LateBinding:
                 continue
             finally:
                 self.broker = broker.line.hop
-            dialler.cluster.succeeded(line.endpoint)
+            line.endpoint.succeeded()
             frame_max = relay_frames(client, broker.line.hop)
             await client.say(amqp.ConnectionOpenOk())
             return established(client, tune, broker.line.hop, upstream, dialler.choice, frame_max)

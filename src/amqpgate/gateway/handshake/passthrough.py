@@ -115,7 +115,7 @@ class Passthrough:
         if self.line is None:
             self.line = await self.dialler.connect()
             self.client.mark("dial")
-        self.dialler.cluster.succeeded(self.line.endpoint)
+        self.line.endpoint.succeeded()
         return await self._started(self.line.greeting)
 
     def _offer(self, start: amqp.ConnectionStart) -> amqp.ConnectionStart:

@@ -86,7 +86,7 @@ async def open_on(preauthenticated: Preauthenticated, dialler: Dialer, vhost: st
             tune = await open_vhost(broker.hop, preauthenticated.asked, vhost, dialler.settings)
     except LoginRefusedError as error:
         await _part_rejected(broker, error)
-    dialler.cluster.succeeded(broker.endpoint)
+    broker.endpoint.succeeded()
     dialler.cluster.offered(amqp.ConnectionTune(tune.channel_max, tune.frame_max, tune.heartbeat))
     return Opened(broker.hop, tune, broker.endpoint.address)
 

@@ -136,14 +136,6 @@ class EndpointHealth:
     def __attrs_post_init__(self) -> None:
         self.name = str(self.address)
 
-    def known(self, version: str, now: float) -> amqp.ConnectionStart | None:
-        """Its start, unless that may have changed since."""
-        return self.starts.known(version, now)
-
-    def heard(self, version: str, start: amqp.ConnectionStart, now: float) -> None:
-        """It has said this start to the version that the settings have for it."""
-        self.starts.heard(version, start, now)
-
     def unheard(self, version: str) -> None:
         """It has not answered: next time it is asked what it speaks."""
         self.version = None
@@ -257,10 +249,6 @@ class Cluster:
     def asked_in_vain(self, now: float) -> None:
         """None of its brokers has said what it offers."""
         self.asked = now
-
-    def succeeded(self, endpoint: EndpointHealth) -> None:
-        """A new connection got its answer there."""
-        endpoint.succeeded()
 
     def failed(self, endpoint: EndpointHealth, now: float) -> bool:
         """A new connection failed there. Whether that ejected the endpoint."""

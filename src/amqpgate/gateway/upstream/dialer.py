@@ -82,9 +82,9 @@ class Dialer:
         """
         endpoint = self.cluster.ordered(self.session, trio.current_time())[0]
         version = self.settings.version
-        start = endpoint.known(version, trio.current_time())
+        start = endpoint.starts.known(version, trio.current_time())
         if start is None and await endpoint.inquiry.wait():
-            start = endpoint.known(version, trio.current_time())
+            start = endpoint.starts.known(version, trio.current_time())
         if start is not None:
             return start, None
         with endpoint.inquiry.asking():
@@ -182,8 +182,9 @@ async def call(
             greeting = await _greeting(hop, endpoint, settings, version, name)
             if isinstance(greeting, amqp.ConnectionStart):
                 interpreter, start = _meet(greeting, endpoint, version, is_set=is_set)
-                hop.speak(interpreter)
-                endpoint.heard(settings.version, start, trio.current_time())
+                if interpreter is not hop.interpreter:
+                    hop.speak(interpreter)
+                endpoint.starts.heard(settings.version, start, trio.current_time())
                 return DialedBroker(endpoint, hop, start)
             if isinstance(greeting, amqp.ConnectionClose):
                 return DialedBroker(endpoint, hop, greeting)

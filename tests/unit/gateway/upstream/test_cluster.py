@@ -81,7 +81,7 @@ def test_an_outlier_is_ejected_and_returns_on_probation() -> None:
     it = cluster(OUTLIERS)
     first = it.endpoints[0]
     assert fail(it, first, 2) == 0
-    it.succeeded(first)
+    first.succeeded()
     assert fail(it, first, 2) == 0
     assert fail(it, first, 1) == 1
     assert ports(it.order("s", 9.9)) == [2, 3, 1]
@@ -92,7 +92,7 @@ def test_an_outlier_is_ejected_and_returns_on_probation() -> None:
     assert fail(it, first, 1, now=31.0) == 1
     assert first.ejected_until == 31.0 + 25.0
     # Well for long: as at first.
-    it.succeeded(first)
+    first.succeeded()
     assert fail(it, first, 3, now=200.0) == 1
     assert first.ejected_until == 210.0
 
@@ -111,10 +111,10 @@ def test_a_single_endpoint_is_never_ejected_by_default() -> None:
 def test_a_broker_that_is_gone_takes_its_start_along() -> None:
     it = cluster()
     for endpoint in it.endpoints:
-        endpoint.heard("auto", amqp.ConnectionStart(), 0.0)
-    assert all(endpoint.known("auto", 1.0) for endpoint in it.endpoints)
+        endpoint.starts.heard("auto", amqp.ConnectionStart(), 0.0)
+    assert all(endpoint.starts.known("auto", 1.0) for endpoint in it.endpoints)
     it.lost()
-    assert not any(endpoint.known("auto", 1.0) for endpoint in it.endpoints)
+    assert not any(endpoint.starts.known("auto", 1.0) for endpoint in it.endpoints)
 
 
 def test_a_session_whose_broker_is_gone_has_the_next_client_ask(stage: Stage) -> None:

@@ -75,7 +75,7 @@ async def test_a_broker_that_says_start_is_well_and_what_it_says_is_kept(door: D
     it = watched(door, "check: amqp")
     assert await checked(it, door, greets) is None
     assert it.start is not None
-    assert it.endpoints[0].known("auto", trio.current_time()) is not None
+    assert it.endpoints[0].starts.known("auto", trio.current_time()) is not None
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ async def dial_mirror(
         try:
             dialled = await _dial(endpoint, settings, contexts, version, name)
         except _MirrorRefusedError:
-            cluster.succeeded(endpoint)
+            endpoint.succeeded()
             raise
         except (UpstreamUnavailableError, MirrorFaultError, StreamClosedError, ProtocolViolation):
             # With an answer to the header it is not let in yet: the next one may do better.
@@ -59,7 +59,7 @@ async def dial_mirror(
             if endpoint is endpoints[-1]:
                 raise
         else:
-            cluster.succeeded(endpoint)
+            endpoint.succeeded()
             return dialled
     raise AssertionError("a cluster has endpoints")
 
