@@ -129,6 +129,11 @@ class Stage:
         self.clients.append(Client(self.gateway.addresses["main"][1]))
         return self.clients[-1]
 
+    def jump(self, seconds: float) -> None:
+        """So much time goes by."""
+        self.clock.jump(seconds)
+        self.gateway.registry.fibers.look()
+
     async def settle(self) -> None:
         """Until nothing moves any more."""
         quiet = 0
@@ -142,7 +147,7 @@ class Stage:
                 return
             if quiet:
                 # Some of what waits does so by the clock.
-                self.clock.jump(PAUSE)
+                self.jump(PAUSE)
         raise AssertionError("the gateway does not come to rest")
 
 
@@ -177,7 +182,7 @@ def play(
                 for client in stage.clients:
                     client.close()
                 await stage.settle()
-                clock.jump(600)
+                stage.jump(600)
                 await stage.settle()
                 for _ in range(500):
                     if not gateway.sessions and not gateway.acceptor.connections.count:

@@ -35,7 +35,7 @@ class Ending(Protocol):
 
     @property
     def deadline(self) -> float:
-        """On ``time.monotonic``'s clock."""
+        """On trio's clock."""
 
     def expire(self) -> None:
         """The deadline has passed; there is none any more."""

@@ -100,7 +100,8 @@ class Fibers:
                 elif fd == self._event:
                     os.eventfd_read(fd)
                 elif fd == self._timer.fileno():
-                    self._look()
+                    self._timer.drain()
+                    self.look()
             soon = self._soon
             while soon:
                 fiber = soon.popleft()
@@ -130,11 +131,12 @@ class Fibers:
 
     def _set_timer(self) -> None:
         self._timer_at = self._wheel.deadline()
-        self._timer.set(self._timer_at)
+        # The kernel's clock began at another time than trio's.
+        self._timer.set(self._timer_at - trio.current_time() + time.monotonic())
 
-    def _look(self) -> None:
-        self._timer.drain()
-        now = time.monotonic()
+    def look(self) -> None:
+        """End what should have ended by now."""
+        now = trio.current_time()
         for fiber in self._wheel.due(now):
             fiber.look(now)
         self._set_timer()

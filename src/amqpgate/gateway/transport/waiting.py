@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import math
 import select
-import time
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from types import TracebackType, coroutine
 from typing import TypeVar, TypeVarTuple
@@ -88,7 +87,7 @@ class CancelScope:
         self._fails = fails
         self._fiber: Fiber | None = None
         self._scope: trio.CancelScope | None = None
-        #: On ``time.monotonic``'s clock, in a fiber.
+        #: On trio's clock, in a fiber.
         self.deadline = math.inf
         self.cancel_called = False
         #: Whether it was left because it has ended.
@@ -106,7 +105,7 @@ class CancelScope:
         if self.cancel_called:
             fiber.interrupt(Interrupted(self))
         if self._seconds != math.inf:
-            self.deadline = time.monotonic() + self._seconds
+            self.deadline = trio.current_time() + self._seconds
             if self.deadline < fiber.armed:
                 fiber.arm(self.deadline)
         return self
@@ -151,12 +150,12 @@ class CancelScope:
             finally:
                 self._scope.deadline = trio.current_time() + left
         else:
-            left = self.deadline - time.monotonic()
+            left = self.deadline - trio.current_time()
             self.deadline = math.inf
             try:
                 yield None
             finally:
-                self.deadline = time.monotonic() + left
+                self.deadline = trio.current_time() + left
                 if self._fiber is not None:
                     self._fiber.arm(self.deadline)
 
