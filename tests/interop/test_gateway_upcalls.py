@@ -28,10 +28,8 @@ def shown(
     """A gateway that shows every message of both directions to the control plane."""
     monkeypatch.setattr(SessionPolicies, "is_restricted", True)
     monkeypatch.setattr(SessionPolicies, "judges_deliveries", True)
-    monkeypatch.setattr(SessionLimits, "flow", lambda _, peek: Flow(sample_every=1, show=request.param))
-    monkeypatch.setattr(
-        SessionLimits, "delivery_flow", lambda _, peek: Flow(sample_every=1, show=request.param)
-    )
+    monkeypatch.setattr(SessionLimits, "flow", lambda *_: Flow(sample_every=1, show=request.param))
+    monkeypatch.setattr(SessionLimits, "delivery_flow", lambda *_: Flow(sample_every=1, show=request.param))
     running = InProcess(from_flags("127.0.0.1:0", f"amqp://{rabbitmq.address}"))
     running.start()
     yield running

@@ -391,6 +391,8 @@ class Client010:
 
     def session(self, channel: int = 0, name: str | None = None, *, force: bool = False) -> ClientSession:
         """A new session."""
+        if self.closed is not None:
+            raise Closed(self.closed)
         attached = self.connection.attach(channel, (name or secrets.token_hex(8)).encode(), force=force)
         session = self.sessions[channel] = ClientSession(self, attached)
         self.flush()

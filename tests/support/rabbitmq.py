@@ -217,7 +217,9 @@ class RabbitMQ:
             " pid => list_to_binary(pid_to_list(Pid)), user => User, vhost => Vhost, state => State,"
             " client_properties => rabbit_misc:amqp_table(Client)}"
             " || [{_, Pid}, {_, User}, {_, Vhost}, {_, State}, {_, Client}]"
-            " <- rabbit_networking:connection_info_all([pid, user, vhost, state, client_properties])]))).",
+            " <- rabbit_networking:connection_info_all([pid, user, vhost, state, client_properties]),"
+            # One that has not logged in, or is about to go, has none.
+            " is_list(Client)]))).",
         )
         rows = json.loads(base64.b64decode(encoded.removeprefix('<<"').removesuffix('">>')))
         return [dict(row) for row in rows]

@@ -1,5 +1,5 @@
 """Transfers from a client: published with confirms, and complete once they are confirmed; or in transactions
-that no client knows of, one for each read, and complete once these are committed.
+that no client knows of, one after the other, and complete once these are committed.
 
 basic.publish needs the size of a body before the body, and transfer tells none, so a transfer is kept until
 it is whole. A transfer says that its sender wants to be told of its acceptance with an accept-mode of 0 that
@@ -8,7 +8,7 @@ is *there*: qpid-python leaves the field out, and fails on a message.accept.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -188,7 +188,7 @@ class Publisher:
     """What one session publishes: on channel "pub", with confirms, or in a transaction on channel "main"."""
 
     __slots__ = (
-        "_commits",
+        "_commit",
         "_forms",
         "_link",
         "_main",
@@ -208,9 +208,9 @@ class Publisher:
         self._main, self._pub = channels[ChannelUse.MAIN], channels[ChannelUse.PUB]
         self._unconfirmed = Unconfirmed()
         self._forms = PublishForms()
-        #: Where the broker has no confirms: what was published before each commit that is not answered, by
-        #: the number of the last.
-        self._commits: deque[int] = deque()
+        #: Where the broker has no confirms: the number of what was published last before the commit that it
+        #: has not answered; None: there is none. RabbitMQ takes nothing else on the channel until then.
+        self._commit: int | None = None
         #: Why a message is returned that is refused with its nack, which follows.
         self._refusal: ProtocolViolation | None = None
         #: Where the broker takes no publishes.
@@ -238,7 +238,7 @@ class Publisher:
     def drop(self) -> None:
         """Nothing is waited for any more."""
         self._session = None
-        self._commits.clear()
+        self._commit = None
         self._unconfirmed = Unconfirmed()
 
     def flow(self, use: ChannelUse, *, is_active: bool) -> None:
@@ -255,7 +255,9 @@ class Publisher:
             return False
         # What comes back must be known for the one that was published last.
         most = 1 if self._link.options.reject_unroutable else MOST_UNCONFIRMED
-        return len(self._unconfirmed) < most and not (self._stopped and channel.use in self._stopped)
+        if len(self._unconfirmed) >= most or (self._stopped and channel.use in self._stopped):
+            return False
+        return in_transaction or self._commit is None
 
     def publish(self, transfer: Incoming, *, in_transaction: bool) -> None:
         """Publish a transfer; in a transaction it is complete at once.
@@ -280,6 +282,7 @@ class Publisher:
             self._pub.state is not _OPEN
             or len(self._unconfirmed) >= MOST_UNCONFIRMED
             or self._stopped
+            or self._commit is not None
             or link.options.reject_unroutable
             or link.no_local.is_marking
             or not link.has_room(len(body))
@@ -296,7 +299,7 @@ class Publisher:
         """Publish a transfer, outside of a transaction, of a client that is gone: it waits for no answer."""
         channel = self._pub
         channel.open()
-        if channel.is_asked_for:
+        if channel.is_asked_for and self._commit is None:
             self.publish(transfer, in_transaction=False)
 
     def rest(self) -> None:
@@ -304,17 +307,18 @@ class Publisher:
         if self._link.numbers.has_confirms:
             return
         channel, last = self._pub, self._unconfirmed.last
-        if channel.is_open and last is not None and (not self._commits or self._commits[-1] != last):
+        if channel.is_open and last is not None and self._commit is None:
             channel.send(amqp.TxCommit())
-            self._commits.append(last)
+            self._commit = last
 
     def hear(
         self, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReturn | amqp.TxCommitOk
     ) -> Incoming | None:
         """What the broker says of what was published; the first one that it did not take, if any."""
         match method:
-            case amqp.TxCommitOk() if self._commits:
-                self._complete(self._unconfirmed.confirm(self._commits.popleft(), multiple=True))
+            case amqp.TxCommitOk() if self._commit is not None:
+                committed, self._commit = self._commit, None
+                self._complete(self._unconfirmed.confirm(committed, multiple=True))
             case amqp.BasicAck():
                 self.confirmed(method)
             case amqp.BasicNack(delivery_tag=tag, multiple=multiple):

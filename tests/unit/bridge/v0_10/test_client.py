@@ -309,7 +309,7 @@ def test_a_refused_message_ends_its_session_with_what_it_was_returned_for(return
 
 
 def test_what_a_broker_does_not_confirm_is_committed() -> None:
-    """A transaction for each read, which no client knows of; a session that ends commits, too."""
+    """In transactions that no client knows of. RabbitMQ takes nothing else while it commits one."""
     lab = Lab()
     lab.translator, lab._splitter = ClientTranslator(), Splitter()
     start = amqp.ConnectionStart(0, 9, Table.of({"capabilities": {}}), b"PLAIN", b"en_US")
@@ -323,10 +323,21 @@ def test_what_a_broker_does_not_confirm_is_committed() -> None:
     assert lab.names() == ["channel.open", "tx.select", *["basic.publish"] * 3, "tx.commit"]
     assert lab.completed() == {0, 1, 2}
     lab.is_live = False
-    lab.give(transfer)
-    assert lab.completed() == {0, 1, 2}
     lab.asked.clear()
+    lab.give(transfer)
+    lab.give(transfer * 2)
+    assert lab.names() == ["basic.publish", "tx.commit"]
+    assert lab.completed() == {0, 1, 2}
+    (channel,) = {number for number, _ in lab.asked}
+    lab.asked.clear()
+    lab.tell(amqp.TxCommitOk(), channel)
+    assert lab.names() == ["basic.publish", "basic.publish", "tx.commit"]
+    assert lab.completed() == {0, 1, 2, 3}
+    lab.asked.clear()
+    # What waits for a commit when the session ends is published after it.
     lab.give(transfer + control(amqp10.SessionDetach(name=b"session")))
+    assert lab.names() == []
+    lab.tell(amqp.TxCommitOk(), channel)
     assert lab.names() == ["basic.publish", "tx.commit", "channel.close"]
 
 

@@ -7,7 +7,7 @@ from typing import get_args, get_type_hints
 import attrs
 import pytest
 
-from amqpgate.bridge.v0_10.native import headers
+from amqpgate.bridge.v0_10 import quick_header as headers
 from amqpgate.bridge.v0_10.native.content import _read
 from amqpgate.bridge.v0_10.quick_header import delivery_part, quick_header
 from amqpgate.wire.generated.v0_10 import DeliveryProperties, MessageProperties, ReplyTo
