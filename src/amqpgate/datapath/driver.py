@@ -11,6 +11,7 @@ the design; ``make bench`` repeats it). What happens in trio, the set-up of a se
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, TypeVarTuple
@@ -19,6 +20,12 @@ import outcome
 import trio
 
 from amqpgate.datapath.engine import Pump
+from amqpgate.logs import RECURRING
+
+log = logging.getLogger(__name__)
+
+#: Seconds until trio is given another try to wait.
+_BREATH = 0.05
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -60,5 +67,31 @@ def run_hosted(pump: Pump, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) 
             pump.run()
         # Those that are added meanwhile wait for the next round, so that sockets get their turn.
         for _ in range(len(callbacks)):
-            callbacks.popleft()()
+            callback = callbacks.popleft()
+            try:
+                callback()
+            except (RuntimeError, MemoryError) as error:
+                tick = _tick_without_thread(callback)
+                if tick is None:
+                    raise
+                # Nothing had come for trio, and it has no thread to wait in: it looks again a moment later.
+                log.error("no thread to wait in: %s", error, extra=RECURRING)
+                callbacks.append(tick)
+                pump.step(_BREATH)
     return ended[0].unwrap()
+
+
+def _tick_without_thread(callback: Callable[[], object]) -> Callable[[], object] | None:
+    """The next tick of trio's, whose last one has failed where it hands its wait to a thread; None: it was
+    something else.
+
+    By then it has looked for events, and there were none (trio's ``GuestState.guest_tick``).
+    A callback of a guest is that method, or has its owner in a cell.
+    """
+    cells = [cell.cell_contents for cell in getattr(callback, "__closure__", None) or ()]
+    for guest in (getattr(callback, "__self__", None), *cells):
+        tick: Callable[[], object] | None = getattr(guest, "guest_tick", None)
+        if tick is not None and hasattr(guest, "unrolled_run_next_send"):
+            guest.unrolled_run_next_send = outcome.Value([])
+            return tick
+    return None

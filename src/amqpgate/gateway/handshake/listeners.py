@@ -26,10 +26,10 @@ import trio
 from amqpgate.config import Address, Listener, Settings
 from amqpgate.gateway.transport.binding import LINGER, bind_all
 from amqpgate.gateway.transport.fibers import Fibers
-from amqpgate.gateway.transport.listener import BACKLOG, accept, take
+from amqpgate.gateway.transport.listener import BACKLOG, BREATH, accept, take
 from amqpgate.gateway.transport.method_stream import prepare_listening
 from amqpgate.gateway.transport.reuseport import choose_all, choose_among
-from amqpgate.gateway.transport.waiting import checkpoint
+from amqpgate.gateway.transport.waiting import checkpoint, sleep
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Listeners:
     _is_over: bool = attrs.field(default=False, init=False)
     _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
     #: Why it cannot be listened any more.
-    _broken: OSError | None = attrs.field(default=None, init=False)
+    _broken: Exception | None = attrs.field(default=None, init=False)
     _listening: list[tuple[socket.socket, Listener]] = attrs.field(factory=list, init=False)
 
     @property
@@ -158,10 +158,15 @@ class Listeners:
         with sock:
             try:
                 while True:
-                    for _ in range(AT_ONCE):
-                        self._take_in(*await accept(sock), listener)
-                    await checkpoint()
-            except OSError as error:
+                    try:
+                        for _ in range(AT_ONCE):
+                            self._take_in(*await accept(sock), listener)
+                        await checkpoint()
+                    except MemoryError:
+                        # It was wanted for one connection. There may be some again.
+                        with contextlib.suppress(MemoryError):
+                            await sleep(BREATH)
+            except Exception as error:
                 # The listening socket itself is broken: that is for whoever runs the gateway.
                 self._broken = error
                 self._changed.set()

@@ -129,7 +129,9 @@ class Fiber:
         except (StopIteration, Interrupted):
             return True
         except Exception:
-            log.exception("a connection's set-up or end failed")
+            # Memory may have run out.
+            with contextlib.suppress(Exception):
+                log.exception("a connection's set-up or end failed")
             return True
         finally:
             RUNNING.fiber = before

@@ -61,6 +61,8 @@ class Fibers:
         self._soon: deque[Fiber] = deque()
         self._wheel: Wheel[Fiber] = Wheel()
         self._is_attending = False
+        #: Somebody may have been forgotten that is to be resumed.
+        self._is_shaken = False
         self._tasks: trio.Nursery | None = None
         self._idle = trio.Event()
         #: No fiber is started any more.
@@ -83,15 +85,20 @@ class Fibers:
     def resume_soon(self, fiber: Fiber) -> None:
         """It waits no more."""
         if fiber.queue():
+            self._is_shaken = True
             if not self._soon and not self._is_attending:
                 os.eventfd_write(self._event, 1)
             self._soon.append(fiber)
+            self._is_shaken = False
 
     def attend(self) -> None:
         """Resume those that are due, as many as fit into a turn."""
         self._is_attending = True
         try:
+            if self._is_shaken:
+                self._recover()
             until = time.monotonic() + TURN
+            self._is_shaken = True
             for fd, _ in self.epoll.poll(0, _EVENTS):
                 fiber = self.waiting.get(fd)
                 if fiber is not None:
@@ -102,6 +109,7 @@ class Fibers:
                 elif fd == self._timer.fileno():
                     self._timer.drain()
                     self.look()
+            self._is_shaken = False
             soon = self._soon
             while soon:
                 fiber = soon.popleft()
@@ -111,8 +119,16 @@ class Fibers:
                     break
         finally:
             self._is_attending = False
-            if self._soon:
+            if self._soon or self._is_shaken:
                 os.eventfd_write(self._event, 1)
+
+    def _recover(self) -> None:
+        """Memory ran out while it was noted who is to be resumed: all that wait for sockets look again."""
+        known = set(self._soon)
+        for fiber in list(self._all):
+            if (fiber.fd >= 0 and fiber.queue()) or (fiber.is_queued and fiber not in known):
+                self._soon.append(fiber)
+                known.add(fiber)
 
     def _end(self, fiber: Fiber) -> None:
         fiber.finish()

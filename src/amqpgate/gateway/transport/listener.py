@@ -31,7 +31,7 @@ _ITS_OWN_FAULT = frozenset(
     }
 )
 #: Pause after that, in seconds: long enough not to spin, short enough not to be felt.
-_BREATH = 0.1
+BREATH = 0.1
 
 
 #: Connections that the kernel completes ahead of accept.
@@ -50,7 +50,7 @@ async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
             if error.errno not in _NO_ROOM:
                 raise
             log.error("cannot accept: %s", error, extra=RECURRING)
-            await sleep(_BREATH)
+            await sleep(BREATH)
             continue
         if came is not None:
             return came

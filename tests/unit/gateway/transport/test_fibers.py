@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+from collections import deque
 
 import pytest
 import trio
@@ -13,6 +14,7 @@ import trio.testing
 from amqpgate.datapath import build
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.pump import PlainPump
+from amqpgate.gateway.transport.fiber import Fiber
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.waiting import checkpoint, in_trio, sleep, wait_readable, wait_writable
 from tests.support.fibers import running_fibers
@@ -168,6 +170,38 @@ async def test_whatever_epoll_takes_can_be_waited_for() -> None:
         async with running_fibers() as fibers:
             await fibers.start_soon(waits()).over()
             assert len(fibers) == 0
+
+
+async def test_nobody_is_forgotten_where_memory_runs_out() -> None:
+    """What epoll tells is told once."""
+    heard: list[bytes] = []
+
+    async def listens() -> None:
+        await wait_readable(ours)
+        heard.append(ours.recv(1))
+
+    class Poor(deque[Fiber]):
+        times = 2
+
+        def append(self, fiber: Fiber) -> None:
+            if Poor.times:
+                Poor.times -= 1
+                raise MemoryError
+            super().append(fiber)
+
+    ours, theirs = pair()
+    with ours, theirs:
+        fibers = Fibers()
+        fiber = fibers.start_soon(listens())
+        fibers.attend()
+        fibers._soon = Poor()
+        theirs.send(b"x")
+        for _ in range(2):
+            with pytest.raises(MemoryError):
+                fibers.attend()
+        assert select.select([fibers], [], [], 0)[0]
+        fibers.attend()
+    assert (heard, fiber.is_over) == ([b"x"], True)
 
 
 async def test_the_end_ends_all_of_them_wherever_they_are() -> None:

@@ -55,7 +55,7 @@ async def test_accept_outlives_what_happens_to_one_connection(
     connection.close()
     listening.far.close()
     # Where there was no room, it has waited for some.
-    expected = 2 * listener_module._BREATH if code in listener_module._NO_ROOM else 0
+    expected = 2 * listener_module.BREATH if code in listener_module._NO_ROOM else 0
     assert autojump_clock.current_time() == pytest.approx(expected, abs=1e-6)
 
 
