@@ -64,7 +64,6 @@ class Fibers:
         #: Somebody may have been forgotten that is to be resumed.
         self._is_shaken = False
         self._tasks: trio.Nursery | None = None
-        self._idle = trio.Event()
         #: No fiber is started any more.
         self.is_closed = False
 
@@ -134,8 +133,6 @@ class Fibers:
         fiber.finish()
         self._wheel.discard(fiber)
         del self._all[fiber]
-        if not self._all:
-            self._idle.set()
 
     # -- deadlines -----------------------------------------------------------------------------
 
@@ -191,8 +188,7 @@ class Fibers:
 
     async def _until_idle(self) -> None:
         while self._all:
-            self._idle = trio.Event()
-            await self._idle.wait()
+            await next(iter(self._all)).over()
 
     async def do(self, fiber: Fiber, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
         """What a task of trio's makes of it, which ends with the scopes of the fiber."""
