@@ -12,7 +12,7 @@ nurseries, events) they have it run a function (`waiting.in_trio`), and wait for
                                         └──▶ over
 
 As a guest of the pump, trio hands each wait to a thread. A login takes some eight of those: without them one
-costs less than half (spec/decisions/0041).
+costs about half (spec/decisions/0041).
 """
 
 from __future__ import annotations
