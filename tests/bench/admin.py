@@ -167,7 +167,7 @@ def main() -> None:
     ):
         folder = Path(scratch)
         around = Surroundings(
-            calm=f"127.0.0.1:{sink.port}",
+            calm=sink.address,
             folder=folder,
             sink=f"{LOOPBACK}:{sink.port}",
             rabbitmq=f"{LOOPBACK}:1",

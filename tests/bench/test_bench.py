@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -14,7 +12,7 @@ import pytest
 from amqpgate.policy import Operation, Principal, load_folder
 from tests.support.ports import free_port
 
-from .build import Tools, build
+from .build import Tools
 from .cases import BY_NAME, CASES, FULL
 from .figures import Samples, Spread, cpu
 from .report import Report
@@ -22,23 +20,6 @@ from .samples import Latency, Memory, Sample, Storm
 from .tools import Sink, ToolError, load, load_once
 
 HERE = Path(__file__).resolve().parent
-
-
-@pytest.fixture(scope="module")
-def tools() -> Tools:
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler")
-    return build()
-
-
-@pytest.fixture
-def sink(tools: Tools) -> Iterator[Sink]:
-    with Sink(tools.sink, free_port()) as one:
-        yield one
-
-
-def _address(sink: Sink) -> str:
-    return f"127.0.0.1:{sink.port}"
 
 
 # -- the tools ---------------------------------------------------------------------------------------------
@@ -57,7 +38,7 @@ def test_what_is_published_arrives(tools: Tools, sink: Sink, size: int, connecti
         "--warmup",
         "0.01",
     )
-    with load(tools.load, "publish", _address(sink), *options, "--keys", "7", "--seconds", "30") as tool:
+    with load(tools.load, "publish", sink.address, *options, "--keys", "7", "--seconds", "30") as tool:
         assert tool.hear() == "ready"
         before = sink.counts()
         tool.say("go")
@@ -70,7 +51,7 @@ def test_what_is_published_arrives(tools: Tools, sink: Sink, size: int, connecti
 
 @pytest.mark.parametrize("size", [16, 300_000])
 def test_what_is_delivered_is_counted(tools: Tools, sink: Sink, size: int) -> None:
-    with load(tools.load, "deliver", _address(sink), "--size", str(size), "--seconds", "0.05") as tool:
+    with load(tools.load, "deliver", sink.address, "--size", str(size), "--seconds", "0.05") as tool:
         assert tool.hear() == "ready"
         before = sink.counts()
         tool.say("go")
@@ -91,7 +72,7 @@ def test_what_is_delivered_is_counted(tools: Tools, sink: Sink, size: int) -> No
 )
 def test_every_message_has_a_latency(tools: Tools, sink: Sink, arguments: tuple[str, ...]) -> None:
     mode, *options = arguments
-    result = load_once(tools.load, mode, _address(sink), *options, "--seconds", "30", "--warmup", "0.01")
+    result = load_once(tools.load, mode, sink.address, *options, "--seconds", "30", "--warmup", "0.01")
     latency = result["latency"]
     assert isinstance(latency, dict)
     assert latency["count"] == result["messages"] == int(options[options.index("--messages") + 1])
@@ -99,7 +80,7 @@ def test_every_message_has_a_latency(tools: Tools, sink: Sink, arguments: tuple[
 
 
 def test_idle_connections_are_held(tools: Tools, sink: Sink) -> None:
-    with load(tools.load, "idle", _address(sink), "--connections", "20") as tool:
+    with load(tools.load, "idle", sink.address, "--connections", "20") as tool:
         assert tool.hear() == "ready"
         for count in (5, 20):
             tool.say(f"open {count}")
@@ -113,7 +94,7 @@ def test_idle_connections_are_held(tools: Tools, sink: Sink) -> None:
 
 def test_those_who_stay_stop_when_they_are_told(tools: Tools, sink: Sink) -> None:
     options = ("--rate", "1000", "--warmup", "0", "--seconds", "60", "--until-line")
-    with load(tools.load, "openloop", _address(sink), *options) as tool:
+    with load(tools.load, "openloop", sink.address, *options) as tool:
         assert tool.hear() == "ready"
         tool.say("go")
         while not sink.counts().published:

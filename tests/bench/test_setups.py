@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import shutil
 import socket
 import ssl
 import struct
@@ -16,9 +15,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.support.ports import free_port
-
-from .build import Tools, build
+from .build import Tools
 from .cases import BY_NAME, QUICK
 from .measure import Bench
 from .peers import peers
@@ -30,23 +27,6 @@ from .tools import Sink, load
 HERE = Path(__file__).resolve().parent
 
 
-@pytest.fixture(scope="module")
-def tools() -> Tools:
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler")
-    return build()
-
-
-@pytest.fixture
-def sink(tools: Tools) -> Iterator[Sink]:
-    with Sink(tools.sink, free_port()) as one:
-        yield one
-
-
-def _address(sink: Sink) -> str:
-    return f"127.0.0.1:{sink.port}"
-
-
 def _frame(payload: bytes, *, on: int) -> bytes:
     return struct.pack(">BHI", 1, on, len(payload)) + payload + b"\xce"
 
@@ -55,7 +35,7 @@ def _frame(payload: bytes, *, on: int) -> bytes:
 
 
 def test_all_come_at_once(tools: Tools, sink: Sink) -> None:
-    with load(tools.load, "idle", _address(sink), "--connections", "300") as tool:
+    with load(tools.load, "idle", sink.address, "--connections", "300") as tool:
         assert tool.hear() == "ready"
         tool.say("storm 300")
         came = tool.hear_json()
@@ -185,8 +165,8 @@ asyncio.run(main())
 def _around(folder: Path, tools: Tools, sink: Sink) -> Surroundings:
     return Surroundings(
         folder=folder,
-        sink=_address(sink),
-        calm=_address(sink),
+        sink=sink.address,
+        calm=sink.address,
         rabbitmq="127.0.0.1:1",
         certificates=Certificates.make(folder),
         policies=HERE / "policies",

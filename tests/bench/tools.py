@@ -141,6 +141,11 @@ class Sink(Tool):
         self.port = port
         self.hear()
 
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        return f"127.0.0.1:{self.port}"
+
     def counts(self) -> Counts:
         """Its totals now."""
         self.say()

@@ -6,7 +6,8 @@
 As a guest, trio does its waiting in a thread of its own and runs its tasks between the pump's
 steps. An event of an established session then costs one ``epoll_wait`` and no trick of trio's
 scheduler: with one message in flight the relay costs 0.9 of HAProxy instead of 2.2 (the study behind
-the design; ``make bench`` repeats it). What happens in trio, the set-up of a session, costs more.
+the design; ``make bench`` repeats it). Whatever waits in trio costs a thread's turn more,
+which is why set-ups do not (`gateway.transport.fibers`).
 """
 
 from __future__ import annotations

@@ -105,3 +105,25 @@ def test_signals_arrive(pump: Pump) -> None:
         raise AssertionError("unreachable")
 
     assert run_hosted(pump, wait_for_signal) == signal.SIGUSR1
+
+
+@pytest.mark.parametrize("refusal", [RuntimeError("can't start new thread"), MemoryError()])
+def test_trio_waits_again_where_no_thread_could_be_started(
+    pump: Pump, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    start = trio._core._run.start_thread_soon
+    refused = []
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        if len(refused) < 3:
+            refused.append(args)
+            raise refusal
+        start(*args, **kwargs)
+
+    async def work() -> int:
+        await trio.sleep(0.01)
+        return await trio.to_thread.run_sync(int, "7")
+
+    monkeypatch.setattr(trio._core._run, "start_thread_soon", refuse)
+    assert run_hosted(pump, work) == 7
+    assert refused

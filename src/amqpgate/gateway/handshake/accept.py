@@ -284,8 +284,8 @@ class ClientArrival:
         if self.timing is not None:
             self.timing.mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
-        if context.policies.in_force.now.limits_strangers:
-            stranger = context.policies.of_stranger(before, caller.session_id)
+        stranger = context.policies.of_stranger(before, caller.session_id)
+        if stranger is not None:
             over_limit = await context.admission.enter(AdmissionStage.ARRIVAL, stranger)
             if over_limit is not None:
                 # Without a word, as where there are too many connections.

@@ -65,9 +65,13 @@ class ConnectionPolicies:
     #: None: there are no audit records.
     audit: AuditTrail | None
 
-    def of_stranger(self, principal: Principal, session: str) -> SelectedPolicies:
-        """Those that select a connection which has not said all of itself. Nothing is compiled for it."""
-        return SelectedPolicies(self.in_force.now, principal, session)
+    def of_stranger(self, principal: Principal, session: str) -> SelectedPolicies | None:
+        """Those that limit a connection which has not said all of itself; None: none does.
+
+        Nothing is compiled for it.
+        """
+        policies = self.in_force.now
+        return SelectedPolicies(policies, principal, session) if policies.limits_strangers else None
 
     async def prepared(self, principal: Principal, session: str) -> SelectedPolicies:
         """The policies in force that select the session, compiled."""

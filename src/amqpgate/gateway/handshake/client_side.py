@@ -179,10 +179,11 @@ class ClientHandshake:
             denied = context.policies.why_not_open(selected)
             if denied is not None:
                 return _refusal_of(method, 530, denied)
-        elif context.policies.in_force.now.limits_strangers:
-            selected = context.policies.of_stranger(principal, session)
         else:
-            return None
+            stranger = context.policies.of_stranger(principal, session)
+            if stranger is None:
+                return None
+            selected = stranger
         over = await context.admission.enter(stage, selected)
         return None if over is None else _refusal_of(method, over.code, over.text)
 

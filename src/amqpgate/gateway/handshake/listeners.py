@@ -34,7 +34,7 @@ from amqpgate.gateway.transport.waiting import checkpoint, sleep
 log = logging.getLogger(__name__)
 
 #: Connections that are accepted before others have their turn: each takes some 20 us.
-AT_ONCE: Final = 16
+MOST_ACCEPTED: Final = 16
 
 
 @attrs.define(eq=False)
@@ -159,7 +159,7 @@ class Listeners:
             try:
                 while True:
                     try:
-                        for _ in range(AT_ONCE):
+                        for _ in range(MOST_ACCEPTED):
                             self._take_in(*await accept(sock), listener)
                         await checkpoint()
                     except MemoryError:

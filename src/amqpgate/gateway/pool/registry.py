@@ -24,6 +24,7 @@ from amqpgate.gateway.pool.dial import PoolDialer, Preauthenticated, preauthenti
 from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 from amqpgate.gateway.pool.shared_connection import SharedConnection
 from amqpgate.gateway.session.teardown import Farewell, leave
+from amqpgate.gateway.transport.tasks import contained
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.sasl import Credentials
@@ -74,7 +75,7 @@ class PoolRegistry:
     def start(self, task: Callable[[], Awaitable[None]]) -> None:
         """Run it beside all else; not any more where the gateway ends."""
         if self._tasks is not None:
-            self._tasks.start_soon(_contained, task)
+            self._tasks.start_soon(contained, "a pool", task)
 
     # -- logins -------------------------------------------------------------------------------
 
@@ -181,14 +182,6 @@ class PoolRegistry:
                 connection.close("amqpgate is shutting down")
         with trio.move_on_after(self.close_timeout):
             await self._changes.until(lambda: not any(pool.connections for pool in self.pools.values()))
-
-
-async def _contained(task: Callable[[], Awaitable[None]]) -> None:
-    """One connection's or session's fault is no other's."""
-    try:
-        await task()
-    except Exception:
-        log.exception("a task of a pool failed")
 
 
 def _shown(upstream: str, digest: bytes) -> str:

@@ -11,6 +11,8 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
+import attrs
+
 from amqpgate.datapath.content_tests import (
     ContentTests,
     HeaderPeek,
@@ -88,12 +90,8 @@ def _tests(conditions: CompiledConditions) -> ContentTests:
     )
     if headers is None:
         return tests
-    return ContentTests(
-        denies=denies,
-        properties=tests.properties,
-        required=tests.required,
-        delivery_mode=tests.delivery_mode,
-        most_body=tests.most_body,
+    return attrs.evolve(
+        tests,
         required_headers=tuple(name.encode() for name in headers.require),
         denied_headers=tuple(map(_name, headers.deny)),
         allowed_headers=None if headers.allow is None else tuple(map(_name, headers.allow)),

@@ -26,6 +26,7 @@ from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.teardown import Parting, outcome_of
 from amqpgate.gateway.transport.fibers import Fibers
+from amqpgate.gateway.transport.tasks import contained
 from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAccess, SessionDeniedError
 from amqpgate.telemetry.faults import FAULTS
 
@@ -179,7 +180,7 @@ class SessionRegistry:
     def start(self, task: Callable[[], Awaitable[None]]) -> None:
         """Run a task beside all else; not any more where the gateway ends. What it raises ends it alone."""
         if self.tasks is not None:
-            self.tasks.start_soon(_contained, task)
+            self.tasks.start_soon(contained, "the sessions", task)
 
     def end(self) -> None:
         """No task is started any more; all sessions end."""
@@ -280,14 +281,6 @@ class SessionRegistry:
             observer.closed(why)
         session.release()
         self.on_gone(why)
-
-
-async def _contained(task: Callable[[], Awaitable[None]]) -> None:
-    """One task's fault is no session's that it is not about."""
-    try:
-        await task()
-    except Exception:
-        log.exception("a task of the sessions failed")
 
 
 def observers_for(

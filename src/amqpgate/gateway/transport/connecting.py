@@ -61,15 +61,17 @@ async def _connect(family: socket.AddressFamily, address: str, port: int) -> soc
 async def _connect_by_name(host: str, port: int) -> socket.socket:
     KNOWN.forget(host)
     stream = await trio.open_tcp_stream(host, port)
-    sock = socket.socket(fileno=stream.socket.detach())
-    sock.setblocking(False)
-    with contextlib.suppress(OSError):
-        # Of the family that has just answered: others may not lead anywhere.
-        found = await trio.socket.getaddrinfo(host, port, family=sock.family, type=socket.SOCK_STREAM)
-        hosts = tuple(dict.fromkeys(str(address[0]) for *_, address in found))
-        # One with a scope needs more than its text.
-        if hosts and all(_family_of(address) for address in hosts):
-            KNOWN.found(host, Addresses(sock.family, hosts))
+    with contextlib.ExitStack() as unfinished:
+        sock = unfinished.enter_context(socket.socket(fileno=stream.socket.detach()))
+        sock.setblocking(False)
+        with contextlib.suppress(OSError):
+            # Of the family that has just answered: others may not lead anywhere.
+            found = await trio.socket.getaddrinfo(host, port, family=sock.family, type=socket.SOCK_STREAM)
+            hosts = tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+            # One with a scope needs more than its text.
+            if hosts and all(_family_of(address) for address in hosts):
+                KNOWN.found(host, Addresses(sock.family, hosts))
+        unfinished.pop_all()
     return sock
 
 

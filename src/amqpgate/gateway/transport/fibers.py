@@ -75,7 +75,7 @@ class Fibers:
         return self.epoll.fileno()
 
     def start_soon(self, work: Work) -> Fiber:
-        """Run it, beginning at the next turn; not once they ``are_closed``."""
+        """Run it, beginning at the next turn; not once ``is_closed``."""
         fiber = Fiber(self, work)
         self._all[fiber] = None
         self.resume_soon(fiber)
@@ -83,12 +83,14 @@ class Fibers:
 
     def resume_soon(self, fiber: Fiber) -> None:
         """It waits no more."""
-        if fiber.queue():
+        try:
+            if fiber.queue():
+                if not self._soon and not self._is_attending:
+                    os.eventfd_write(self._event, 1)
+                self._soon.append(fiber)
+        except MemoryError:
             self._is_shaken = True
-            if not self._soon and not self._is_attending:
-                os.eventfd_write(self._event, 1)
-            self._soon.append(fiber)
-            self._is_shaken = False
+            raise
 
     def attend(self) -> None:
         """Resume those that are due, as many as fit into a turn."""
@@ -97,18 +99,7 @@ class Fibers:
             if self._is_shaken:
                 self._recover()
             until = time.monotonic() + TURN
-            self._is_shaken = True
-            for fd, _ in self.epoll.poll(0, _EVENTS):
-                fiber = self.waiting.get(fd)
-                if fiber is not None:
-                    if fiber.queue():
-                        self._soon.append(fiber)
-                elif fd == self._event:
-                    os.eventfd_read(fd)
-                elif fd == self._timer.fileno():
-                    self._timer.drain()
-                    self.look()
-            self._is_shaken = False
+            self._take_in()
             soon = self._soon
             while soon:
                 fiber = soon.popleft()
@@ -121,6 +112,23 @@ class Fibers:
             if self._soon or self._is_shaken:
                 os.eventfd_write(self._event, 1)
 
+    def _take_in(self) -> None:
+        """Note who is to be resumed by what has come."""
+        try:
+            for fd, _ in self.epoll.poll(0, _EVENTS):
+                fiber = self.waiting.get(fd)
+                if fiber is not None:
+                    if fiber.queue():
+                        self._soon.append(fiber)
+                elif fd == self._event:
+                    os.eventfd_read(fd)
+                elif fd == self._timer.fileno():
+                    self._timer.drain()
+                    self.look()
+        except MemoryError:
+            self._is_shaken = True
+            raise
+
     def _recover(self) -> None:
         """Memory ran out while it was noted who is to be resumed: all that wait for sockets look again."""
         known = set(self._soon)
@@ -128,6 +136,7 @@ class Fibers:
             if (fiber.fd >= 0 and fiber.queue()) or (fiber.is_queued and fiber not in known):
                 self._soon.append(fiber)
                 known.add(fiber)
+        self._is_shaken = False
 
     def _end(self, fiber: Fiber) -> None:
         fiber.finish()

@@ -28,7 +28,7 @@ from amqpgate.wire.method import Method
 
 _READ = 16 * 1024
 #: Reads of one peer for which nothing has to be waited for, before others have their turn.
-AT_ONCE = 8
+MOST_READS = 8
 _CLOSED = "connection closed"
 
 #: Congestion controls that pace: they spread what is sent over time, with a timer per 64 KiB.
@@ -122,7 +122,7 @@ class MethodStream:
         Raises ``StreamClosedError`` when it is broken, and a translator's ``ProtocolViolation``. A peer that
         never stops sending takes nobody's turn, and does not outlive a deadline.
         """
-        if self._at_once >= AT_ONCE:
+        if self._at_once >= MOST_READS:
             self._at_once = 0
             await checkpoint()
         self._at_once += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import select
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from types import TracebackType, coroutine
 from typing import TypeVar, TypeVarTuple
 
@@ -26,25 +26,25 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-@coroutine
-def wait_readable(sock: HasFileno) -> Generator[object, object, None]:
+def wait_readable(sock: HasFileno) -> Awaitable[None]:
     """Wait until something can be read from a socket, or it is broken."""
-    fiber = RUNNING.fiber
-    if fiber is None:
-        yield from trio.lowlevel.wait_readable(sock)  # noqa: ASYNC105 - as `await` does
-    else:
-        fiber.wait_for(sock, select.EPOLLIN)
-        yield None
+    return _wait(sock, select.EPOLLIN, trio.lowlevel.wait_readable)
+
+
+def wait_writable(sock: HasFileno) -> Awaitable[None]:
+    """Wait until something can be sent to a socket, or it is broken."""
+    return _wait(sock, select.EPOLLOUT, trio.lowlevel.wait_writable)
 
 
 @coroutine
-def wait_writable(sock: HasFileno) -> Generator[object, object, None]:
-    """Wait until something can be sent to a socket, or it is broken."""
+def _wait(
+    sock: HasFileno, events: int, in_task: Callable[[HasFileno], Coroutine[object, object, None]]
+) -> Generator[object, object, None]:
     fiber = RUNNING.fiber
     if fiber is None:
-        yield from trio.lowlevel.wait_writable(sock)  # noqa: ASYNC105 - as `await` does
+        yield from in_task(sock)  # as `await` does
     else:
-        fiber.wait_for(sock, select.EPOLLOUT)
+        fiber.wait_for(sock, events)
         yield None
 
 

@@ -87,7 +87,12 @@ async def test_policies_that_come_meanwhile_hold_for_who_was_let_in_before() -> 
     others = await policies.still(selected)
     assert (others.policies, others.principal, others.connection) == (second, BOB, "c")
     assert policies.why_not_open(others) == "access to vhost 'prod' refused for user 'bob'"
-    assert policies.of_stranger(STRANGER, "d").policies is second
+    # Neither limits those who have not said who they are.
+    assert policies.of_stranger(STRANGER, "d") is None
+    in_force.replace(Doorway("logins: 2/s").policies)
+    limiting = policies.of_stranger(STRANGER, "d")
+    assert limiting is not None
+    assert limiting.policies is in_force.now
 
 
 # -- waiting -------------------------------------------------------------------------------------------------

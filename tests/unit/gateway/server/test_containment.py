@@ -38,8 +38,8 @@ TASKS = {
     # Without the data path there is no gateway.
     ("server/gateway.py", "drive"): "the pump: an exception in an upcall ends its session",
     ("server/gateway.py", "service"): "each loop holds what its rounds raise: the tests below",
-    ("session/registry.py", "_contained"): "itself",
-    ("pool/registry.py", "_contained"): "itself",
+    ("session/registry.py", "contained"): "itself",
+    ("pool/registry.py", "contained"): "itself",
     ("observers/mirror/registry.py", "_contained"): "itself",
     ("handshake/accept.py", "self._serve"): "its own try",
     (

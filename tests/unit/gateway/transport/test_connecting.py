@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Iterator
 
 import pytest
 import trio
 
 from amqpgate.gateway.transport import connecting
 from amqpgate.gateway.transport.connecting import KNOWN, Addresses, connect
-from amqpgate.gateway.transport.waiting import in_trio
-from tests.support.fibers import running_fibers
+from amqpgate.gateway.transport.waiting import in_trio, move_on_after
+from tests.support.fibers import BOTH, Run
 from tests.support.ports import free_port
-
-#: Runs it to its end.
-Run = Callable[[Coroutine[object, None, object]], Awaitable[None]]
-
-
-async def _in_a_task(work: Coroutine[object, None, object]) -> None:
-    await work
-
-
-async def _in_a_fiber(work: Coroutine[object, None, object]) -> None:
-    async with running_fibers() as fibers:
-        await fibers.start_soon(work).over()
-
-
-BOTH = pytest.mark.parametrize("run", [_in_a_task, _in_a_fiber])
 
 
 @pytest.fixture(autouse=True)
@@ -117,3 +102,29 @@ async def test_an_address_that_says_nothing_is_not_waited_for(
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         await run(works())
+
+
+@BOTH
+async def test_who_gives_up_meanwhile_leaves_no_socket(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection stands, and the name's other addresses are asked for."""
+    ask, gave_up = trio.socket.getaddrinfo, []
+
+    async def says_nothing(*args: object, family: int = 0, **kwargs: object) -> object:
+        # The first question is `open_tcp_stream`'s, of any family.
+        if family:
+            await trio.sleep_forever()
+        return await ask(*args, family=family, **kwargs)  # type: ignore[arg-type]
+
+    async def works() -> None:
+        with move_on_after(0.05) as scope:
+            await connect("localhost", port)
+        gave_up.append(scope.cancelled_caught)
+
+    monkeypatch.setattr(trio.socket, "getaddrinfo", says_nothing)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        await run(works())
+        accepted, _ = server.accept()
+        with accepted:
+            accepted.settimeout(10)
+            assert (accepted.recv(1), gave_up) == (b"", [True])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
-
-import pytest
 import trio
 import trio.lowlevel
 import trio.testing
@@ -17,22 +14,7 @@ from amqpgate.gateway.transport.waiting import (
     move_on_after,
     sleep,
 )
-from tests.support.fibers import running_fibers
-
-#: Runs it to its end.
-Run = Callable[[Coroutine[object, None, object]], Awaitable[None]]
-
-
-async def _in_a_task(work: Coroutine[object, None, object]) -> None:
-    await work
-
-
-async def _in_a_fiber(work: Coroutine[object, None, object]) -> None:
-    async with running_fibers() as fibers:
-        await fibers.start_soon(work).over()
-
-
-BOTH = pytest.mark.parametrize("run", [_in_a_task, _in_a_fiber])
+from tests.support.fibers import BOTH, Run, in_a_fiber
 
 
 @BOTH
@@ -143,5 +125,5 @@ async def test_what_trio_has_made_is_not_lost_when_a_scope_ends() -> None:
             await sleep(100)
             went.append("never")
 
-    await _in_a_fiber(works())
+    await in_a_fiber(works())
     assert (went, scope.cancelled_caught) == (["made"], True)
