@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from amqpgate.gateway.pool.exclusive_queues import is_exclusive
 from amqpgate.gateway.pool.queue_types import type_of
 from amqpgate.gateway.session.channel_close import check_unanswered
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -27,6 +28,25 @@ _ANSWERS: Final[Mapping[type[Method], type[Method]]] = {
 }
 
 
+@attrs.frozen
+class PendingDeclare:
+    """What counts of a queue.declare: arguments may be as long as a frame."""
+
+    queue: str
+    passive: bool
+    #: `queue_types.type_of` its arguments.
+    type: str | None
+    #: As it was asked, where it asks for an exclusive queue: those are declared again, and the broker has as
+    #: much of each.
+    exclusive: amqp.QueueDeclare | None
+
+    @classmethod
+    def of(cls, declare: amqp.QueueDeclare) -> PendingDeclare:
+        """That of a method."""
+        kept = declare if is_exclusive(declare) else None
+        return cls(declare.queue, declare.passive, type_of(declare.arguments), kept)
+
+
 @attrs.define(weakref_slot=False)
 class PendingDeclares:
     """queue.declare that the broker has not answered, in the order asked.
@@ -34,23 +54,23 @@ class PendingDeclares:
     A client chooses how many there are, so those of one name are found without a look at the others.
     """
 
-    _asked: deque[amqp.QueueDeclare] = attrs.field(factory=deque, init=False)
+    _asked: deque[PendingDeclare] = attrs.field(factory=deque, init=False)
     #: By queue, those that may make one.
-    _making: dict[str, deque[amqp.QueueDeclare]] = attrs.field(factory=dict, init=False)
+    _making: dict[str, deque[PendingDeclare]] = attrs.field(factory=dict, init=False)
 
     def __len__(self) -> int:
         return len(self._asked)
 
-    def __iter__(self) -> Iterator[amqp.QueueDeclare]:
+    def __iter__(self) -> Iterator[PendingDeclare]:
         return iter(self._asked)
 
-    def add(self, declare: amqp.QueueDeclare) -> None:
+    def add(self, declare: PendingDeclare) -> None:
         """The broker is asked."""
         self._asked.append(declare)
         if not declare.passive:
             self._making.setdefault(declare.queue, deque()).append(declare)
 
-    def answered(self) -> amqp.QueueDeclare | None:
+    def answered(self) -> PendingDeclare | None:
         """The broker has answered the one that was asked first: which that is."""
         if not self._asked:
             return None
@@ -62,7 +82,7 @@ class PendingDeclares:
                 del self._making[declare.queue]
         return declare
 
-    def making(self, queue: str) -> amqp.QueueDeclare | None:
+    def making(self, queue: str) -> PendingDeclare | None:
         """The first that may make a queue of that name."""
         making = self._making.get(queue)
         return None if making is None else making[0]
@@ -132,7 +152,7 @@ class ChannelMapping:
     def pending_type(self, queue: str) -> str | None:
         """The type of a queue that is asked for, and that the broker has not agreed to."""
         declare = None if self.declares_due is None else self.declares_due.making(queue)
-        return None if declare is None else type_of(declare.arguments)
+        return None if declare is None else declare.type
 
     def is_pending(self, queue: str) -> bool:
         """Whether a queue is asked for: if the broker does not agree, it ignores what comes behind."""
@@ -184,7 +204,7 @@ class ChannelMapping:
                     self.each = method
             case amqp.QueueDeclare(no_wait=False):
                 self.declares_due = self.declares_due or PendingDeclares()
-                self.declares_due.add(method)
+                self.declares_due.add(PendingDeclare.of(method))
             case amqp.QueueDelete(no_wait=False):
                 self.deletes_due = self.deletes_due or deque()
                 self.deletes_due.append(method.queue)

@@ -29,7 +29,6 @@ from amqpgate.gateway.pool.answers import is_unconfirmed
 from amqpgate.gateway.pool.blocked import BlockedClient
 from amqpgate.gateway.pool.changes import Changes
 from amqpgate.gateway.pool.channel_mapping import ChannelMapping
-from amqpgate.gateway.pool.exclusive_queues import is_exclusive
 from amqpgate.gateway.pool.pool import Pool
 from amqpgate.gateway.pool.shared_connection import Blocking, SharedConnection
 from amqpgate.gateway.pool.unsupported import why_fixed
@@ -177,8 +176,8 @@ class PooledSession:
     ) -> None:
         for declare in mapping.declares_due or ():
             # It was not answered when the channel closed.
-            if is_exclusive(declare):
-                connection.exclusives.not_declared(self, declare)
+            if declare.exclusive is not None:
+                connection.exclusives.not_declared(self, declare.exclusive)
         connection.release(mapping.number, self.endpoint, on_free)
         self._leave_connection()
         self.changes.tell()

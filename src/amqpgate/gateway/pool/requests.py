@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from amqpgate.gateway.pool.channel_close import CloseStep
 from amqpgate.gateway.pool.exclusive_queues import is_exclusive
-from amqpgate.gateway.pool.queue_types import type_of
 from amqpgate.gateway.pool.unsupported import Needs, asks_for
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -88,10 +87,10 @@ def note_answer(member: PooledSession, mapping: ChannelMapping, method: Method) 
         declare = mapping.declares_due.answered()
         if declare is None:
             return
-        if is_exclusive(declare):
-            connection.exclusives.declared(member, declare, method.queue)
+        if declare.exclusive is not None:
+            connection.exclusives.declared(member, declare.exclusive, method.queue)
         if not declare.passive:
-            types.declared(method.queue, type_of(declare.arguments))
+            types.declared(method.queue, declare.type)
     elif isinstance(method, amqp.QueueDeleteOk) and mapping.deletes_due:
         name = mapping.deletes_due.popleft()
         connection.exclusives.deleted(member, name)

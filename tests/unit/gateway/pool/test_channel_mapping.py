@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.pool.channel_mapping import MOST_UNANSWERED, ChannelMapping
+from amqpgate.gateway.pool.channel_mapping import MOST_UNANSWERED, ChannelMapping, PendingDeclare
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -167,11 +167,26 @@ def test_of_several_that_are_asked_for_by_one_name_the_first_counts() -> None:
         it.requests(declare)
     assert it.pending_type("q") == "quorum"
     assert it.declares_due is not None
-    assert list(it.declares_due) == asked
-    assert it.declares_due.answered() is first
+    pending = [PendingDeclare.of(declare) for declare in asked]
+    assert list(it.declares_due) == pending
+    assert it.declares_due.answered() == pending[0]
     assert (it.is_pending("q"), it.pending_type("q")) == (True, None)
-    assert [it.declares_due.answered() for _ in range(3)] == [*asked[1:], None]
+    assert [it.declares_due.answered() for _ in range(3)] == [*pending[1:], None]
     assert not it.is_pending("q")
+
+
+def test_long_arguments_are_not_kept_until_the_broker_answers() -> None:
+    """But those of an exclusive queue, of which the broker has as many: it is declared again elsewhere."""
+    long = Table.of({"x-queue-type": "quorum", "x": "x" * 100_000})
+    it = mapping()
+    it.requests(amqp.QueueDeclare(queue="q", arguments=long))
+    exclusive = amqp.QueueDeclare(queue="mine", exclusive=True, arguments=long)
+    it.requests(exclusive)
+    assert it.declares_due is not None
+    assert list(it.declares_due) == [
+        PendingDeclare("q", passive=False, type="quorum", exclusive=None),
+        PendingDeclare("mine", passive=False, type="quorum", exclusive=exclusive),
+    ]
 
 
 class Name(str):

@@ -145,7 +145,8 @@ class SessionBindings:
 
     def passed(self, channel: int, method: Method, principal: Principal, last_queue: str) -> None:
         """One of `CHANGES` has gone to the broker."""
-        operation = operation_of(method, principal, last_queue)
+        # Its arguments say nothing of what is bound, and may be as long as a frame.
+        operation = attrs.evolve(operation_of(method, principal, last_queue), arguments={})
         if getattr(method, "no_wait", False):
             self.bindings.change(operation)
             return

@@ -9,6 +9,7 @@ from amqpgate.gateway.observers.stats.bindings import CHANGES, Bindings, Session
 from amqpgate.policy import Principal
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
 
 ALICE = Principal("alice", "prod")
 
@@ -119,8 +120,9 @@ def test_a_client_that_reads_no_answers_costs_bounded_memory(
     told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bindings, "MOST_DUE", 3)
-    told.ask(*(amqp.QueueBind(queue=name, exchange="x", routing_key="k") for name in "abcde"))
-    assert len(told.session._due[1]) == 3
+    long = Table.of({"x": "x" * 100_000})
+    told.ask(*(amqp.QueueBind(queue=name, exchange="x", routing_key="k", arguments=long) for name in "abcde"))
+    assert [dict(due.operation.arguments) for due in told.session._due[1]] == [{}] * 3
     told.answer(*[amqp.QueueBindOk()] * 3)
     # The answers to those that were left out are still to come: they are not taken for those to this one.
     told.ask(amqp.QueueBind(queue="f", exchange="x", routing_key="k"))
