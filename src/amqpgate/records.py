@@ -43,6 +43,8 @@ EventKind: TypeAlias = Literal[
     # decided so.
     "denied",
     "shadow",
+    # A compatibility policy changed a request (`detail`: policy, items, and what the broker gets).
+    "adapted",
     # A limit delayed, refused or closed, or would have (`detail`: limit, happened, enforced).
     "throttled",
     # An exchange, a queue, a binding or a consumer came or went.

@@ -28,6 +28,7 @@ from amqpgate.policy.engine.rules import Verdict
 from amqpgate.policy.engine.verdicts import Admission, SessionPolicy, denial_text
 from amqpgate.policy.engine.weights import by_weight
 from amqpgate.policy.kinds.access import SessionAccess
+from amqpgate.policy.kinds.compatibility import Compatibility
 from amqpgate.policy.kinds.mirror import Mirror
 from amqpgate.policy.kinds.rate import Quantity, SharedLimit
 from amqpgate.policy.kinds.route_document import Route, RoutePolicy, Target
@@ -42,6 +43,7 @@ __all__ = [
     "Admission",
     "Choice",
     "Chosen",
+    "Compatibility",
     "Entries",
     "MessageContent",
     "Mirror",

@@ -17,6 +17,7 @@ from amqpgate.policy.kinds.access_document import AccessPolicy
 from amqpgate.policy.kinds.audit import AUDIT, SessionAudit
 from amqpgate.policy.kinds.audit_document import AuditPolicy
 from amqpgate.policy.kinds.common import DefaultAccess
+from amqpgate.policy.kinds.compatibility import COMPATIBILITY, Compatibility, for_upstream
 from amqpgate.policy.kinds.kind import (
     AnyPolicyKind,
     D,
@@ -181,6 +182,10 @@ class PolicySet:
     def transform_for(self, principal: Principal) -> Transform | None:
         """What is changed for a session, or None. Raises `SessionDeniedError`."""
         return self.compiled(TRANSFORM, principal)
+
+    def compatibility_for(self, principal: Principal, upstream: str) -> Compatibility | None:
+        """Which habits of an older broker a session is given whose broker is of this cluster, or None."""
+        return for_upstream(self.compiled(COMPATIBILITY, principal), upstream)
 
     def decide(self, operation: Operation) -> Verdict:
         """One decision from scratch; a session keeps its `SessionPolicy` instead."""

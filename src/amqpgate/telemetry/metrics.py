@@ -76,8 +76,14 @@ class Metrics:
         )
         self._not_transformed = Counter(
             "amqpgate_transform_refusals",
-            "Requests refused because a transform policy cannot, or may not, change them.",
+            "Requests refused because a transform or compatibility policy cannot, or may not, change them.",
             ["operation"],
+            registry=self.registry,
+        )
+        self._adapted = Counter(
+            "amqpgate_compatibility_changes_total",
+            "Requests that a compatibility policy has changed, by what was changed.",
+            ["policy", "item"],
             registry=self.registry,
         )
         self._shadow = Counter(
@@ -141,6 +147,11 @@ class Metrics:
     def not_transformed(self, operation: str) -> None:
         """Count a refusal of a transform policy, by the method's name."""
         self._not_transformed.labels(operation).inc()
+
+    @contained("metrics", None)
+    def adapted(self, policy: str, item: str) -> None:
+        """Count a request that a compatibility policy has changed."""
+        self._adapted.labels(policy, item).inc()
 
     @contained("metrics", None)
     def would_differ(self, policy: str, rule: str, effect: str) -> None:

@@ -112,6 +112,7 @@ class LateBinding:
                 pair_of(client.hop.interpreter, interpreter_for(RABBITMQ_0_9_1)),
                 client.capabilities,
                 dialler.choice,
+                dialler.cluster.name,
                 client.keeps_deliveries,
             )
         while True:
@@ -134,7 +135,7 @@ class LateBinding:
             line.endpoint.succeeded()
             frame_max = relay_frames(client, broker.line.hop)
             await client.say(amqp.ConnectionOpenOk())
-            return established(client, tune, broker.line.hop, upstream, dialler.choice, frame_max)
+            return established(client, tune, broker.line.hop, upstream, dialler, frame_max)
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:
         """Ask clusters what they offer that have not said so yet."""

@@ -51,7 +51,6 @@ from amqpgate.gateway.upstream.broker_side import (
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.gateway.upstream.own_login import secure_ok
-from amqpgate.policy import Choice
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.login import Exchange
@@ -103,7 +102,7 @@ class Passthrough:
             hop = self.hop
             frame_max = relay_frames(self.client, hop) if hop.translated is not None else None
             await self.client.say(amqp.ConnectionOpenOk())
-            return established(self.client, client_tune, hop, upstream_tune, self.dialler.choice, frame_max)
+            return established(self.client, client_tune, hop, upstream_tune, self.dialler, frame_max)
 
     async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
         if isinstance(greeting, amqp.ConnectionClose):
@@ -290,7 +289,7 @@ def established(
     client_tune: Tune,
     broker: MethodStream,
     broker_tune: Tune,
-    choice: Choice | None,
+    dialler: Dialer,
     relayed_frame_max: int | None,
 ) -> Established:
     """What a session is made from, given both ends of the handshake, and what `relay_frames` says."""
@@ -307,7 +306,8 @@ def established(
         broker_tune.channel_max,
         pair_of(client.hop.interpreter, broker.interpreter),
         capabilities,
-        choice,
+        dialler.choice,
+        dialler.cluster.name,
         client.keeps_deliveries,
         relayed_frame_max is not None,
     )

@@ -30,6 +30,7 @@ from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.handshake import Tune
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import EMPTY_TABLE
 
 log = logging.getLogger(__name__)
 
@@ -122,13 +123,18 @@ class BrokerFacts:
     queue_types: QueueTypes = attrs.field(factory=QueueTypes)
     #: Whether the broker has said that it is RabbitMQ.
     is_rabbitmq: bool = False
+    #: Whether it may end the connection for a queue that is neither durable nor exclusive (RabbitMQ 4, where
+    #: the feature `transient_nonexcl_queues` is denied).
+    may_deny_transients: bool = False
     #: What the broker says of one channel too many of the login.
     limit_text: str = ""
 
     def greeted(self, tune: Tune, start: amqp.ConnectionStart | None) -> None:
         """A connection has opened."""
-        product = None if start is None else start.server_properties.get("product")
-        self.tune, self.is_rabbitmq = tune, "rabbit" in str(product).lower()
+        said = EMPTY_TABLE if start is None else start.server_properties
+        self.tune, self.is_rabbitmq = tune, "rabbit" in str(said.get("product")).lower()
+        major = str(said.get("version")).partition(".")[0]
+        self.may_deny_transients = self.is_rabbitmq and major.isdecimal() and int(major) >= 4
 
     def limits(self, text: str) -> None:
         """The login has too many channels."""

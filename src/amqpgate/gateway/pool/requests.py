@@ -51,6 +51,7 @@ def needs_of(
         channel=channel,
         may_consume=mapping is not None and mapping.has_prefetch and consumers_share,
         is_rabbitmq=pool.broker.is_rabbitmq,
+        may_deny_transients=pool.broker.may_deny_transients and _declares_transients(session),
         consumers_share=consumers_share,
         kind=kind,
         is_known=is_known,
@@ -64,6 +65,12 @@ def _at_broker(session: Session, queue: str) -> str:
     """A queue's name as the broker knows it."""
     naming = None if session.rewriter is None else session.rewriter.transform.naming
     return queue if naming is None or not queue else naming.queue_up(queue)
+
+
+def _declares_transients(session: Session) -> bool:
+    """Whether its queues that are neither durable nor exclusive stay so."""
+    compatibility = session.session_policies.compatibility
+    return compatibility is None or compatibility.transient_expiry is None
 
 
 def note_request(member: PooledSession, mapping: ChannelMapping, method: Method) -> None:

@@ -14,6 +14,8 @@ basic.qos with a prefetch size         likewise                                 
 channel.flow off                       likewise, unless ``channelFlow: gateway``         540, as RabbitMQ
 basic.qos global, not of RabbitMQ      it is about the whole connection                 406
 exchange.declare of an unusual type    likewise, where it lacks the type                503; 406 for ``x-``
+queue.declare, neither durable nor     RabbitMQ 4 may end the connection; but where a   406
+exclusive                              compatibility policy makes it durable
 arguments that are unusual             likewise, where they are wrong (`queue_types`)   406
 queue.delete if unused or if empty     likewise, of a quorum queue                      540; 406
 basic.get, queue.purge; basic.consume  likewise, of a stream                            540 where it is one
@@ -69,6 +71,7 @@ def asks_for(
     channel: int = 0,
     may_consume: bool,
     is_rabbitmq: bool,
+    may_deny_transients: bool = False,
     consumers_share: bool = True,
     kind: str | None = None,
     is_known: bool = True,
@@ -91,6 +94,8 @@ def asks_for(
             return Needs.MUST
         case amqp.QueueDeclare(exclusive=True, passive=False):
             return Needs.RATHER
+        case amqp.QueueDeclare(durable=False, passive=False) if may_deny_transients:
+            return Needs.MUST
         case amqp.BasicConsume():
             _check_tag(method, channel, state)
             if (kind is not None and is_limited) or (kind == STREAM and method.no_ack):

@@ -10,6 +10,7 @@ from amqpgate.gateway.session import access_tickets, settlement
 from amqpgate.gateway.session.channel_close import check_declares
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.gateway.session.observer import Denial
+from amqpgate.gateway.session.rewriter import fitting
 from amqpgate.policy import denial_text
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.protocol.frames import method_frame
@@ -44,8 +45,10 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         if named is not method:
             method, frame = named, memoryview(method_frame(channel, named))
     changed: bytes | memoryview = frame
-    if session.rewriter is not None and channel:
-        changed = session.rewriter.method(channel, method, frame, last_queue)
+    if channel:
+        other = session.session_policies.change(channel, method, last_queue)
+        if other is not method:
+            changed = fitting(session.relay.up.out_frame_max, channel, method_frame(channel, other))
     session.upstream.request(channel, method, None if changed is frame else changed)
     passed(session, channel, method)
     _note(session, channel, method, len(frame))

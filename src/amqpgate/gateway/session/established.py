@@ -67,6 +67,8 @@ class Established:
     capabilities: frozenset[str] = frozenset()
     #: The route that was taken; None: none.
     choice: Choice | None = None
+    #: The name of the cluster that the broker is of.
+    cluster: str = ""
     #: Whether channel.flow off is done here for a client of 0-9-1, too.
     keeps_deliveries: bool = False
     #: Whether what both peers say passes as it came.

@@ -27,6 +27,7 @@ import attrs
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.limits.sampler import Sampler
+from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.operation_limits import Happened, Turn
 from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.policy import Operation, Peek, SharedLimit, Verdict
@@ -174,6 +175,9 @@ class SessionObserver:
 
     def not_transformed(self, channel: int, method: Method, why: NotTransformedError) -> None:
         """A transform policy denies what it cannot, or may not, change."""
+
+    def adapted(self, channel: int, method: Method, policy: str, result: Adapted) -> None:
+        """A compatibility policy changes a client's method, which is allowed and passes next."""
 
     # -- messages ----------------------------------------------------------------------------
 

@@ -65,6 +65,7 @@ class SharedFacts:
             facts.hears_cancels,
             facts.keeps_deliveries,
             facts.is_relayed,
+            facts.cluster,
             None if choice is None else (choice.policy, choice.cluster, id(choice.route)),
         )
         known = self._kinds.get(key)
@@ -128,6 +129,7 @@ class SessionRegistry:
             established.channel_max,
             "consumer_cancel_notify" in established.capabilities,
             established.choice,
+            established.cluster,
             established.keeps_deliveries,
             established.is_relayed,
         )
@@ -140,6 +142,7 @@ class SessionRegistry:
         )
         if transform is not None:
             session_policies.transform_by(transform)
+        session_policies.adapt_by(policies.policies.compatibility_for(principal, facts.cluster))
         notice = BlockedNotice("connection.blocked" in established.capabilities)
         session = Session(session_id, facts, session_policies, self._on_over, notice)
         largest = self.settings.largest_frame
@@ -214,6 +217,9 @@ class SessionRegistry:
         """Put them in force; ``judges`` is what ``judges_under`` has just given."""
         for session, its_own in zip(list(self.live.values()), access, strict=True):
             self._retransform(session, policies)
+            session.session_policies.adapt_by(
+                policies.compatibility_for(session.principal, session.facts.cluster)
+            )
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
             before = session.limits
             limits = policies.limits_for(session.principal, session.id)

@@ -64,10 +64,10 @@ class Rewriter:
 
     # -- to the broker -----------------------------------------------------------------------
 
-    def method(self, channel: int, method: Method, frame: memoryview, last_queue: str) -> bytes | memoryview:
-        """The frame that the broker gets for a method, which is no publish.
+    def method(self, channel: int, method: Method, last_queue: str) -> Method:
+        """What the broker gets for a method, which is no publish.
 
-        Raises `ProtocolViolation` where there is none.
+        Raises `ProtocolViolation` where that is nothing.
         """
         operation = None
         if self.transform.arguments and isinstance(
@@ -75,10 +75,9 @@ class Rewriter:
         ):
             operation = operation_of(method, self.principal, last_queue)
         try:
-            changed = method_up(self.transform, method, operation, last_queue)
+            return method_up(self.transform, method, operation, last_queue)
         except NotTransformedError as error:
             raise self._refused(error, channel, method) from None
-        return frame if changed is method else self._fitting(channel, method_frame(channel, changed))
 
     def admit(self, channel: int, method: amqp.BasicPublish) -> Peek:
         """Which messages like this one must be shown. Raises `ProtocolViolation` if none may pass."""
@@ -100,26 +99,14 @@ class Rewriter:
             raise self._refused(error, channel, method) from None
         if changed is method and content is header:
             return frames
-        return self._fitting(channel, method_frame(channel, changed)) + self._fitting(
-            channel, encode_frame(amqp.FRAME_HEADER, channel, encode_header(content))
-        )
-
-    def _fitting(self, channel: int, frame: bytes) -> bytes:
         largest = self._relay.up.out_frame_max
-        if len(frame) > largest:
-            text = f"a frame of {len(frame)} bytes is more than the broker takes, and cannot be split"
-            raise ProtocolViolation(501, text, channel=channel)
-        return frame
+        return fitting(largest, channel, method_frame(channel, changed)) + fitting(
+            largest, channel, encode_frame(amqp.FRAME_HEADER, channel, encode_header(content))
+        )
 
     def _refused(self, error: NotTransformedError, channel: int, method: Method) -> ProtocolViolation:
         self.on_denied(channel, method, error)
-        return ProtocolViolation(
-            error.code,
-            error.text,
-            class_id=method.CLASS_ID,
-            method_id=method.METHOD_ID,
-            channel=channel,
-        )
+        return refusal_of(error, channel, method)
 
     # -- to the client -----------------------------------------------------------------------
 
@@ -152,3 +139,18 @@ class Rewriter:
             header_frame = encode_frame(amqp.FRAME_HEADER, channel, encode_header(content))
         self._relay.send(Side.CLIENT, method_frame(channel, changed) + header_frame)
         return True
+
+
+def fitting(largest: int, channel: int, frame: bytes) -> bytes:
+    """The frame. Raises `ProtocolViolation` where it has more bytes than the broker takes."""
+    if len(frame) > largest:
+        text = f"a frame of {len(frame)} bytes is more than the broker takes, and cannot be split"
+        raise ProtocolViolation(501, text, channel=channel)
+    return frame
+
+
+def refusal_of(error: NotTransformedError, channel: int, method: Method) -> ProtocolViolation:
+    """What the client hears of it."""
+    return ProtocolViolation(
+        error.code, error.text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel
+    )

@@ -42,6 +42,8 @@ class SessionFacts:
     hears_cancels: bool = False
     #: The route that it was opened by; None: none.
     choice: Choice | None = None
+    #: The name of the cluster that its broker is of.
+    cluster: str = ""
     #: Whether channel.flow off is done here for a client of 0-9-1, too.
     keeps_deliveries: bool = False
     #: Whether commands are numbered by both peers, so that none can be left out: a denial ends its session.

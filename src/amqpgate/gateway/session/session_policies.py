@@ -11,11 +11,13 @@ from amqpgate.datapath.scanner import Flow, HeaderRules
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
+from amqpgate.gateway.session.compatibility import adapted
 from amqpgate.gateway.session.header_rules import header_rules
 from amqpgate.gateway.session.observer import Denial, Message, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
-from amqpgate.gateway.session.rewriter import Rewriter
+from amqpgate.gateway.session.rewriter import Rewriter, refusal_of
 from amqpgate.policy import (
+    Compatibility,
     Operation,
     Peek,
     Principal,
@@ -37,6 +39,8 @@ class SessionPolicies:
     limits: SessionLimits
     #: None: no transform policy selects the session.
     rewriter: Rewriter | None = attrs.field(default=None, init=False)
+    #: None: no compatibility policy holds for the session.
+    compatibility: Compatibility | None = attrs.field(default=None, init=False)
     #: Who looks on, in the order in which they are told.
     observers: tuple[SessionObserver, ...] = attrs.field(default=(), init=False)
     #: Those of them that see messages, and what of these.
@@ -64,6 +68,27 @@ class SessionPolicies:
         """The session's messages are changed so, from now on."""
         self.rewriter = Rewriter(transform, self.principal, self.not_transformed)
         return self.rewriter
+
+    def adapt_by(self, compatibility: Compatibility | None) -> None:
+        """The session's requests are adapted so, from now on."""
+        self.compatibility = compatibility
+
+    def change(self, channel: int, method: Method, last_queue: str) -> Method:
+        """What the broker gets for a method, which is no publish. Raises `ProtocolViolation`."""
+        changed = method
+        if self.rewriter is not None:
+            changed = self.rewriter.method(channel, method, last_queue)
+        if self.compatibility is None:
+            return changed
+        try:
+            result = adapted(self.compatibility, changed, self.principal.vhost)
+        except NotTransformedError as error:
+            self.not_transformed(channel, method, error)
+            raise refusal_of(error, channel, method) from None
+        if result.items:
+            for observer in self.observers:
+                observer.adapted(channel, method, self.compatibility.policy, result)
+        return result.method
 
     @property
     def is_restricted(self) -> bool:

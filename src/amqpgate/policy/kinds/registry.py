@@ -6,6 +6,7 @@ from typing import Final
 
 from amqpgate.policy.kinds.access import ACCESS
 from amqpgate.policy.kinds.audit import AUDIT
+from amqpgate.policy.kinds.compatibility import COMPATIBILITY
 from amqpgate.policy.kinds.kind import AnyDocumentKind, AnyPolicyKind
 from amqpgate.policy.kinds.policy_test import POLICY_TEST
 from amqpgate.policy.kinds.rate import RATE
@@ -13,5 +14,5 @@ from amqpgate.policy.kinds.route import ROUTE
 from amqpgate.policy.kinds.trace import TRACE
 from amqpgate.policy.kinds.transform import TRANSFORM
 
-POLICY_KINDS: Final[tuple[AnyPolicyKind, ...]] = (ACCESS, RATE, ROUTE, TRANSFORM, AUDIT, TRACE)
+POLICY_KINDS: Final[tuple[AnyPolicyKind, ...]] = (ACCESS, RATE, ROUTE, TRANSFORM, COMPATIBILITY, AUDIT, TRACE)
 DOCUMENT_KINDS: Final[tuple[AnyDocumentKind, ...]] = (*POLICY_KINDS, POLICY_TEST)

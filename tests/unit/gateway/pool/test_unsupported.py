@@ -208,3 +208,18 @@ def test_a_refusal_says_why() -> None:
         "NOT_IMPLEMENTED - 'connection.update-secret' needs a connection to the broker that is not shared, "
         "and it consumes"
     )
+
+
+@pytest.mark.parametrize(
+    ("declare", "needs"),
+    [
+        (amqp.QueueDeclare(queue="q"), Needs.MUST),
+        (amqp.QueueDeclare(queue="q", auto_delete=True), Needs.MUST),
+        (amqp.QueueDeclare(queue="q", durable=True), Needs.NOTHING),
+        (amqp.QueueDeclare(queue="q", passive=True), Needs.NOTHING),
+        (amqp.QueueDeclare(queue="q", exclusive=True), Needs.RATHER),
+    ],
+)
+def test_what_rabbitmq_4_may_end_the_connection_for(declare: Method, needs: Needs) -> None:
+    found = asks_for(declare, SessionChannel(), may_consume=True, is_rabbitmq=True, may_deny_transients=True)
+    assert found is needs

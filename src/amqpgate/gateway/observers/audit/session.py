@@ -26,12 +26,13 @@ from amqpgate.gateway.observers.audit.channel import CHANGES, Change, ChannelAud
 from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kind_of
 from amqpgate.gateway.observers.audit.writer import AuditWriter
 from amqpgate.gateway.session.channel_close import SessionChannel
+from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, Sent, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.publish import size_of
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import Operation, Peek, PolicySet, SharedLimit, Verdict
-from amqpgate.policy.engine.from_method import content_of, operation_of
+from amqpgate.policy.engine.from_method import content_of, entries_of, operation_of
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.kinds.audit import BEYOND, AuditDecision
 from amqpgate.telemetry.audit.rows import LARGEST, AuditRow
@@ -220,6 +221,15 @@ class AuditObserver(SessionObserver):
         kind = attrs.evolve(kind_of(operation, None), verdict="deny", rule="transform")
         self.writer.count(kind)
         self.writer.event("denied", kind, reply_code=why.code, reason=why.text)
+
+    def adapted(self, channel: int, method: Method, policy: str, result: Adapted) -> None:
+        verdict, operation = self._judgement(channel, method)
+        if not self.writer.decide(operation).is_silent:
+            changed = result.method
+            said: dict[str, object] = {"policy": policy, "items": list(result.items)}
+            if isinstance(changed, amqp.QueueDeclare):
+                said |= {"durable": changed.durable, "arguments": entries_of(changed.arguments)}
+            self.writer.event("adapted", kind_of(operation, verdict), detail=json_of(said))
 
     def rejected(self, denial: Denial) -> None:
         operation = denial.operation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 import attrs
 
@@ -61,6 +62,11 @@ class Reports:
         log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name)
 
     @contained("decisions", None)
+    def adapted(self, policy: str, items: Iterable[str]) -> None:
+        """A compatibility policy changes a request so."""
+        for item in items:
+            self.metrics.adapted(policy, item)
+
     def not_transformed(self, method: Method, why: NotTransformedError, principal: Principal) -> None:
         """A transform policy refuses what it cannot, or may not, change."""
         self.metrics.not_transformed(method.NAME)

@@ -12,6 +12,7 @@ from amqpgate.gateway.observers.stats.bindings import CHANGES, SessionBindings
 from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.totals import SessionTotals
+from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.observer import Denial, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.session import Session
@@ -60,6 +61,9 @@ class StatsObserver(SessionObserver):
 
     def not_transformed(self, channel: int, method: Method, why: NotTransformedError) -> None:
         self.reports.not_transformed(method, why, self.session.principal)
+
+    def adapted(self, channel: int, method: Method, policy: str, result: Adapted) -> None:
+        self.reports.adapted(policy, result.items)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
         self.reports.limited(limit, happened)

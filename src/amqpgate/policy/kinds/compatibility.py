@@ -1,0 +1,117 @@
+"""Compatibility policies: clients of an older broker on a newer one.
+
+`compatibility_document` has the types. What a policy makes of a request is in the gateway
+(`gateway.session.compatibility`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+import attrs
+
+from amqpgate.policy.engine.matching import Matcher
+from amqpgate.policy.kinds.compatibility_document import CompatibilityPolicy, DeliveryLimitRule
+from amqpgate.policy.kinds.finding import Finding
+from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, SessionSelection, by_subjects
+
+
+@attrs.frozen
+class CompiledLimit:
+    """One delivery limit, for one session."""
+
+    queue: Matcher | None
+    limit: int
+
+
+@attrs.frozen(eq=False)
+class Compatibility:
+    """What is changed for a session whose broker is one of these."""
+
+    policy: str
+    #: Names of clusters; empty: all.
+    upstreams: frozenset[str]
+    #: Milliseconds after which a queue that becomes durable expires; None: those that are transient stay so.
+    transient_expiry: int | None
+    drops_retired: bool
+    delivery_limits: tuple[CompiledLimit, ...]
+
+    def delivery_limit(self, queue: str) -> int | None:
+        """That of a quorum queue which does not say it itself."""
+        for one in self.delivery_limits:
+            if one.queue is None or one.queue.matches(queue):
+                return one.limit
+        return None
+
+
+#: Those of one session, by the names of the policies.
+Compatibilities: TypeAlias = tuple[Compatibility, ...]
+
+
+def for_upstream(those: Compatibilities, upstream: str) -> Compatibility | None:
+    """The one that holds where the session's broker is of this cluster: the first."""
+    for one in those:
+        if not one.upstreams or upstream in one.upstreams:
+            return one
+    return None
+
+
+def session_compatibilities(session: SessionSelection[CompatibilityPolicy]) -> Compatibilities:
+    """What may be changed for a session. Nothing for one whose user is not known, if that decides."""
+    return tuple(
+        Compatibility(
+            policy.metadata.name,
+            frozenset(policy.spec.upstreams),
+            round(policy.spec.transient_queues.expire_after * 1000)
+            if policy.spec.transient_queues.become == "durable"
+            else None,
+            policy.spec.retired_arguments == "drop",
+            tuple(_limits(policy.spec.delivery_limits, session)),
+        )
+        for policy in (one.policy for one in session.policies if one.is_sure)
+    )
+
+
+def _limits(
+    rules: Iterable[DeliveryLimitRule], session: SessionSelection[CompatibilityPolicy]
+) -> Iterator[CompiledLimit]:
+    for rule in rules:
+        matcher = None if rule.queue is None else rule.queue.compile(session.values)
+        if rule.queue is None or matcher is not None:
+            yield CompiledLimit(matcher, rule.limit)
+
+
+def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
+    """Policies that change nothing, and rules behind one that takes all queues."""
+    for placed in folder.documents:
+        spec = placed.document.spec
+        for index, rule in enumerate(spec.delivery_limits[:-1]):
+            if rule.queue is None:
+                yield Finding(
+                    "problem",
+                    placed.mark("spec", "delivery_limits", index + 1),
+                    f"policy '{placed.name}': the delivery limit before this one is for every queue",
+                    "put the one for every queue last",
+                )
+                break
+        if (
+            spec.transient_queues.become == "transient"
+            and spec.retired_arguments == "keep"
+            and not spec.delivery_limits
+        ):
+            yield Finding(
+                "problem",
+                placed.mark("spec"),
+                f"policy '{placed.name}' changes nothing",
+                "take it away, or switch an item on",
+            )
+
+
+COMPATIBILITY: Final = PolicyKind(
+    document=CompatibilityPolicy,
+    subjects=by_subjects,
+    compile=session_compatibilities,
+    row=lambda policy: {"as": policy.spec.profile},
+    findings=_findings,
+)
