@@ -8,6 +8,7 @@ from amqpgate.cli.audit_anomalies import anomalies
 from amqpgate.cli.audit_compact import compact
 from amqpgate.cli.audit_denials import denials
 from amqpgate.cli.audit_policies import granted, recommend, replay
+from amqpgate.cli.audit_preflight import preflight
 from amqpgate.cli.audit_report import report
 from amqpgate.cli.audit_topology import blast_radius, drift, topology, unused
 from amqpgate.cli.audit_usage import usage
@@ -33,6 +34,6 @@ def audit() -> None:
 
 for _command in (compact, usage, denials):
     audit.add_command(_command)
-for _command in (recommend, replay, granted, topology, unused, blast_radius, drift, anomalies):
+for _command in (recommend, replay, granted, topology, unused, blast_radius, drift, anomalies, preflight):
     audit.add_command(_command)
 audit.add_command(report)

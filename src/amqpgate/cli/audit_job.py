@@ -145,7 +145,7 @@ every_option = partial(
 )
 
 
-def _options() -> Options:
+def chosen_options() -> Options:
     """What was said to the verb that runs."""
     meta = click.get_current_context().meta
     said = {name: meta[key] for name in Options._fields if (key := f"{__name__}.{name}") in meta}
@@ -250,7 +250,7 @@ def running(follow: bool = False) -> Iterator[Running]:
         from amqpgate.pipeline.spark import explained, is_embedded, start
     except ImportError as error:
         raise Failure(f"amqpgate: {error.name} is missing: pip install 'amqpgate[pipeline]'") from error
-    options = _options()
+    options = chosen_options()
     with Console(stderr=True).status("starting Spark") as status, ExitStack() as stack:
         try:
             # It ends with this process.

@@ -6,15 +6,16 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 from amqpgate.logs import on_one_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
 #: A table for people has no more rows.
 MOST_ROWS = 200
@@ -29,18 +30,34 @@ def write(frame: DataFrame, form: Literal["table", "csv", "json"], out: IO[str])
     They are fetched part by part. Times are UTC. A list of numbers is a small plot for people.
     """
     frame = _times_as_text(frame)
+    if form == "json":
+        for row in frame.toLocalIterator():
+            out.write(json.dumps(row.asDict(recursive=True), ensure_ascii=False) + "\n")
+    elif form == "csv":
+        write_rows(frame.columns, frame.toLocalIterator(), form, out)
+    else:
+        write_rows(frame.columns, frame.limit(MOST_ROWS + 1).collect(), form, out)
+
+
+def write_rows(
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    form: Literal["table", "csv", "json"],
+    out: IO[str],
+) -> None:
+    """Rows that are here already, in the same forms."""
     if form == "table":
-        rows = frame.limit(MOST_ROWS + 1).collect()
-        _print_table(frame.columns, rows[:MOST_ROWS], out)
-        if len(rows) > MOST_ROWS:
+        shown = list(islice(rows, MOST_ROWS + 1))
+        _print_table(names, shown[:MOST_ROWS], out)
+        if len(shown) > MOST_ROWS:
             out.write(f"The first {MOST_ROWS} rows; --format csv has all.\n")
     elif form == "csv":
         table = csv.writer(out, lineterminator="\n")
-        table.writerow(frame.columns)
-        table.writerows([_cell(value) for value in row] for row in frame.toLocalIterator())
+        table.writerow(names)
+        table.writerows([_cell(value) for value in row] for row in rows)
     else:
-        for row in frame.toLocalIterator():
-            out.write(json.dumps(row.asDict(recursive=True), ensure_ascii=False) + "\n")
+        for row in rows:
+            out.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n")
 
 
 @contextmanager
@@ -73,7 +90,7 @@ def _times_as_text(frame: DataFrame) -> DataFrame:
     )
 
 
-def _print_table(names: list[str], rows: list[Row], out: IO[str]) -> None:
+def _print_table(names: Sequence[str], rows: Sequence[Sequence[object]], out: IO[str]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -78,6 +78,9 @@ class AuditObserver(SessionObserver):
         state = self.session.channels.states.get(channel)
         if isinstance(method, amqp.BasicCancel) and state is not None:
             operation = attrs.evolve(operation, queue=_queue_of(state, method.consumer_tag))
+        elif isinstance(method, amqp.BasicQos) and method.global_:
+            # RabbitMQ 4 takes it for each consumer.
+            operation = attrs.evolve(operation, arguments={"global": True})
         elif isinstance(method, amqp.ChannelOpen):
             # There is nothing of its last use.
             self._channels.pop(channel, None)

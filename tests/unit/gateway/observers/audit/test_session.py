@@ -13,6 +13,7 @@ from tests.support.audit import records, setting, sums
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import ACCESS, MakeStage, audited, confirming, told
 from tests.unit.gateway.conftest import SETTINGS
+from tests.unit.policy.kinds.test_compatibility import document
 
 __all__ = ["audited"]
 
@@ -256,3 +257,33 @@ def test_a_connection_that_is_refused_is_told_of(audited: MakeStage, tmp_path: P
     assert sums(usage, "operation", "verdict", "session") == {
         ("connection.open", "deny", event["session"]): (1, 0)
     }
+
+
+def test_what_a_compatibility_policy_changes_is_an_event(audited: MakeStage, tmp_path: Path) -> None:
+    stage = audited(policies=document("three"))
+    client, broker = stage.opened()
+    client.say(amqp.QueueDeclare(queue="q", arguments=Table.of({"x-queue-version": 1})), 1)
+    broker.expect(amqp.QueueDeclare, 1)
+    (one,) = told(stage, tmp_path, "events", kind="adapted")
+    # The columns are the client's request, the detail is what the broker got.
+    assert (one["operation"], one["queue"], one["arguments"]) == (
+        "queue.declare",
+        "q",
+        '{"x-queue-version":1}',
+    )
+    assert json.loads(str(one["detail"])) == {
+        "policy": "three",
+        "items": ["retired-argument", "transient-queue"],
+        "durable": True,
+        "arguments": {"x-queue-type": "classic", "x-expires": 86_400_000},
+    }
+
+
+def test_a_limit_of_a_whole_channel_is_told_apart(audited: MakeStage, tmp_path: Path) -> None:
+    stage = audited()
+    client, broker = stage.opened()
+    for is_global in (True, False):
+        client.say(amqp.BasicQos(prefetch_count=1, global_=is_global), 1)
+        broker.expect(amqp.BasicQos, 1)
+    found = told(stage, tmp_path, "usage", operation="basic.qos")
+    assert sorted(str(one["arguments"]) for one in found) == ["None", '{"global":true}']

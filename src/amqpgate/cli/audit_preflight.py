@@ -1,0 +1,119 @@
+"""``amqpgate audit preflight``: who would fail on a newer RabbitMQ."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from amqpgate.cli.audit_job import chosen_options, job, running
+from amqpgate.cli.failures import Failure, reported
+
+if TYPE_CHECKING:
+    from amqpgate.pipeline.preflight import Seen
+    from amqpgate.policy.tools.preflight import Target, Trouble
+
+_COLUMNS: Final = (
+    "outcome",
+    "item",
+    "vhost",
+    "user",
+    "request",
+    "name",
+    "times",
+    "first",
+    "last",
+    "what",
+    "mended_by",
+)
+
+
+@click.command(short_help="Who would fail on RabbitMQ 4, since when, and what mends it.")
+@job
+@click.option(
+    "--target",
+    type=click.Choice(["4.0", "4.1", "4.2", "4.3"]),
+    default="4.3",
+    show_default=True,
+    help="The version of RabbitMQ that clients are to go to.",
+)
+def preflight(target: Target) -> None:
+    """Show which requests of clients fail on RabbitMQ 4, or mean something else there.
+
+    FOLDER has the records of gateways in front of the old broker. Where no gateway has run yet it may be a
+    file that `rabbitmqctl export_definitions FILE` wrote; then nobody is named, and transient queues are not
+    there, for RabbitMQ exports durable ones alone.
+
+    \b
+    lost         the connection ends
+    closed       the channel ends
+    refused      definitions with it cannot be imported
+    may-be-lost  the connection ends where the broker denies the feature
+    may-differ   it means something else where the broker denies the feature
+    differs      it means something else
+
+    \b
+    amqpgate audit preflight audit --target 4.3
+    amqpgate audit preflight definitions.json --format json
+
+    \b
+    Exit codes:
+      0  nothing fails
+      1  something fails, or may
+      2  wrong input
+    """
+    from amqpgate.policy.tools.preflight import FAILS
+
+    found = _of_definitions(target) if Path(chosen_options().folder).is_file() else _of_records(target)
+    if any(row[0] in FAILS for row in found):
+        sys.exit(1)
+
+
+def _of_definitions(target: Target) -> list[tuple[object, ...]]:
+    from amqpgate.cli.audit_output import replaced, write_rows
+    from amqpgate.policy.tools.definition_requests import requests_in
+    from amqpgate.policy.tools.preflight import troubles
+
+    options = chosen_options()
+    with reported():
+        try:
+            data = Path(options.folder).read_bytes()
+        except OSError as error:
+            raise Failure(f"amqpgate: {options.folder}: {error.strerror}") from None
+        wanted = (one for one in requests_in(data, options.folder) if options.vhost in (None, one.vhost))
+        rows = sorted(_row(trouble) for request in wanted for trouble in troubles(request, target))
+    with replaced(options.output) as out:
+        write_rows(_COLUMNS, rows, options.format, out)
+    return rows
+
+
+def _of_records(target: Target) -> list[tuple[object, ...]]:
+    with running() as run:
+        from amqpgate.pipeline.preflight import SCHEMA, seen
+        from amqpgate.policy.tools.preflight import troubles
+
+        found = seen(run.read("usage").frame, run.read("events").frame)
+        if found.left_out:
+            click.echo(f"{found.left_out:,} rows with the fewest requests are left out", err=True)
+        rows = [_row(trouble, one) for one in found.requests for trouble in troubles(one.request, target)]
+        run.write(run.spark.createDataFrame(rows, SCHEMA))
+        return rows
+
+
+def _row(trouble: Trouble, seen: Seen | None = None) -> tuple[object, ...]:
+    request = trouble.request
+    when = (None, None, None) if seen is None else (seen.times, seen.first, seen.last)
+    user = None if seen is None else seen.user
+    return (
+        trouble.outcome,
+        trouble.item,
+        request.vhost,
+        user,
+        request.kind,
+        request.name,
+        *when,
+        trouble.says,
+        trouble.mended_by,
+    )

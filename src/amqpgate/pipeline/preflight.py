@@ -1,0 +1,140 @@
+"""Records to the requests that a newer RabbitMQ may take otherwise: who made them, how often, and when.
+
+Declares come from events, as the broker has agreed to them; basic.qos from usage. Names that differ only by
+ids are one. At most `MOST` rows come to this process: those with the most requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final, cast
+
+import attrs
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from amqpgate.pipeline.topology import folded_name
+from amqpgate.policy.tools.preflight import BrokerRequest, Kind
+
+#: Rows that one process takes.
+MOST: Final = 20_000
+
+#: Of a declare, beside its arguments.
+_DETAILS: Final = ("type", "durable", "exclusive")
+
+#: Of the answer.
+SCHEMA: Final = (
+    "outcome string, item string, vhost string, user string, request string, name string, times long, "
+    "first timestamp, last timestamp, what string, mended_by string"
+)
+
+
+@attrs.frozen(kw_only=True)
+class Seen:
+    """A request, and who made it."""
+
+    request: BrokerRequest
+    user: str | None
+    times: int
+    first: datetime
+    last: datetime
+
+
+@attrs.frozen
+class SeenRequests:
+    """Those in the records."""
+
+    requests: tuple[Seen, ...]
+    #: Rows that were not looked at.
+    left_out: int
+
+
+def seen(usage: DataFrame, events: DataFrame) -> SeenRequests:
+    """What clients have declared, and asked for."""
+    frame = _declares(events).unionByName(_limits(usage)).orderBy(F.desc("times"))
+    rows = frame.limit(MOST + 1).collect()
+    left_out = frame.count() - MOST if len(rows) > MOST else 0
+    return SeenRequests(tuple(_merged(map(_seen, rows[:MOST]))), left_out)
+
+
+def _declares(events: DataFrame) -> DataFrame:
+    made = events.where(
+        (F.col("kind") == "topology") & F.col("operation").isin("queue.declare", "exchange.declare")
+    )
+    return (
+        made.select(
+            "user",
+            "vhost",
+            "operation",
+            F.coalesce("queue", "exchange").alias("name"),
+            "arguments",
+            *(
+                F.get_json_object("detail", f"$.{name}").alias(name)
+                for name in ("type", "durable", "exclusive")
+            ),
+            "time",
+        )
+        .groupBy("user", "vhost", "operation", "name", "arguments", *_DETAILS)
+        .agg(F.count("*").alias("times"), F.min("time").alias("first"), F.max("time").alias("last"))
+    )
+
+
+def _limits(usage: DataFrame) -> DataFrame:
+    asked = usage.where(
+        (F.col("operation") == "basic.qos") & (F.get_json_object("arguments", "$.global") == "true")
+    )
+    nothing = F.lit(None).cast("string")
+    return asked.groupBy("user", "vhost", "operation", "arguments").agg(
+        F.sum("requests").alias("times"),
+        F.min("first").alias("first"),
+        F.max("last").alias("last"),
+    ).select(
+        "user",
+        "vhost",
+        "operation",
+        nothing.alias("name"),
+        "arguments",
+        *(nothing.alias(name) for name in _DETAILS),
+        "times",
+        "first",
+        "last",
+    )  # fmt: skip
+
+
+def _seen(row: Row) -> Seen:
+    kind = cast(Kind, row.operation)
+    name = row["name"] or ""
+    return Seen(
+        request=BrokerRequest(
+            kind=kind,
+            vhost=row.vhost or "",
+            name=folded_name(name) if kind == "queue.declare" else name,
+            durable=row.durable == "true",
+            exclusive=row.exclusive == "true",
+            type=row.type or "",
+            is_global=kind == "basic.qos",
+            arguments=json.loads(row.arguments) if row.arguments else {},
+        ),
+        user=row.user,
+        times=row.times,
+        # Spark hands times out in the time zone of this process.
+        first=row.first.astimezone(UTC),
+        last=row.last.astimezone(UTC),
+    )
+
+
+def _merged(found: Iterator[Seen]) -> Iterator[Seen]:
+    """One for each request of a user, whatever ids were in its name."""
+    known: dict[tuple[str | None, str], Seen] = {}
+    for one in found:
+        key = one.user, json.dumps(attrs.asdict(one.request), sort_keys=True, default=str)
+        before = known.get(key)
+        known[key] = one if before is None else attrs.evolve(
+            before,
+            times=before.times + one.times,
+            first=min(before.first, one.first),
+            last=max(before.last, one.last),
+        )  # fmt: skip
+    yield from known.values()

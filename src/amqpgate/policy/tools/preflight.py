@@ -1,0 +1,166 @@
+"""What of a RabbitMQ 3 fails, or changes, on RabbitMQ 4: queues, exchanges, policies and requests.
+
+Each check was run on RabbitMQ 3.10.8, 4.0.5 and 4.3.6. What 4.0.5 takes and 4.3.6 does not is said of 4.3
+alone: 4.1 and 4.2 were not tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+import attrs
+
+#: Where clients are to go.
+Target: TypeAlias = Literal["4.0", "4.1", "4.2", "4.3"]
+
+#: ``lost``: the connection ends. ``closed``: the channel does. ``refused``: it cannot be imported.
+#: ``may-be-lost``, ``may-differ``: only where the broker denies the feature. ``differs``: it passes, and
+#: means something else.
+Outcome: TypeAlias = Literal["lost", "closed", "refused", "may-be-lost", "may-differ", "differs"]
+
+#: Those of which a client, or an import, hears.
+FAILS: Final[frozenset[Outcome]] = frozenset({"lost", "closed", "refused", "may-be-lost"})
+
+#: What is tried, as RabbitMQ's definitions and audit records name it.
+Kind: TypeAlias = Literal["queue.declare", "exchange.declare", "basic.qos", "policy"]
+
+
+@attrs.frozen(kw_only=True)
+class BrokerRequest:
+    """What was declared, or asked for."""
+
+    kind: Kind
+    vhost: str
+    #: Of the queue, the exchange or the policy.
+    name: str
+    durable: bool = True
+    exclusive: bool = False
+    #: Of an exchange.
+    type: str = ""
+    #: basic.qos: of the whole channel.
+    is_global: bool = False
+    #: Of a declare; or what a policy defines.
+    arguments: Mapping[str, object] = attrs.field(factory=dict)
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether a queue is classic, or of the virtual host's default type."""
+        return self.arguments.get("x-queue-type") in (None, "classic")
+
+
+@attrs.frozen(kw_only=True)
+class UpgradeCheck:
+    """One thing that RabbitMQ 4 does otherwise."""
+
+    #: As the documents name it.
+    item: str
+    kind: Kind
+    asks: Callable[[BrokerRequest], bool]
+    #: What comes of it, by the version from which on it does.
+    since: Mapping[Target, Outcome]
+    says: str
+    #: What mends it; empty: nothing that amqpgate has.
+    mended_by: str = ""
+
+    def outcome(self, target: Target) -> Outcome | None:
+        """What comes of it there; None: nothing."""
+        found = None
+        for version, outcome in self.since.items():
+            if version <= target:
+                found = outcome
+        return found
+
+
+@attrs.frozen(kw_only=True)
+class Trouble:
+    """A request that fails, or changes."""
+
+    request: BrokerRequest
+    item: str
+    outcome: Outcome
+    says: str
+    mended_by: str
+
+
+def _is_transient(request: BrokerRequest) -> bool:
+    return not request.durable and not request.exclusive
+
+
+_PROFILE: Final = "CompatibilityPolicy"
+
+#: Versions in ascending order.
+CHECKS: Final[tuple[UpgradeCheck, ...]] = (
+    UpgradeCheck(
+        item="transient-queue",
+        kind="queue.declare",
+        asks=_is_transient,
+        since={"4.0": "may-be-lost"},
+        says="a queue that is neither durable nor exclusive: 541 where transient_nonexcl_queues is denied",
+        mended_by=f"{_PROFILE} transientQueues",
+    ),
+    UpgradeCheck(
+        item="master-locator",
+        kind="queue.declare",
+        asks=lambda request: request.is_classic and "x-queue-master-locator" in request.arguments,
+        since={"4.3": "lost"},
+        says="x-queue-master-locator: 541",
+        mended_by=f"{_PROFILE} retiredArguments",
+    ),
+    UpgradeCheck(
+        item="queue-version",
+        kind="queue.declare",
+        asks=lambda request: request.is_classic and request.arguments.get("x-queue-version") == 1,
+        since={"4.3": "closed"},
+        says="x-queue-version 1: 406",
+        mended_by=f"{_PROFILE} retiredArguments",
+    ),
+    UpgradeCheck(
+        item="delayed-exchange",
+        kind="exchange.declare",
+        asks=lambda request: request.type == "x-delayed-message",
+        since={"4.3": "closed"},
+        says="x-delayed-message: 406, there is no plugin for it",
+    ),
+    UpgradeCheck(
+        item="delivery-limit",
+        kind="queue.declare",
+        asks=lambda request: (
+            request.arguments.get("x-queue-type") == "quorum" and "x-delivery-limit" not in request.arguments
+        ),
+        since={"4.0": "differs"},
+        says="a quorum queue without a delivery limit: messages go after 21 deliveries",
+        mended_by=f"{_PROFILE} deliveryLimits",
+    ),
+    UpgradeCheck(
+        item="global-prefetch",
+        kind="basic.qos",
+        asks=lambda request: request.is_global,
+        since={"4.0": "may-differ", "4.3": "differs"},
+        says="basic.qos for the whole channel: it holds for each consumer alone",
+    ),
+    UpgradeCheck(
+        item="mirrored-queue",
+        kind="policy",
+        asks=lambda request: any(name.startswith("ha-") for name in request.arguments),
+        since={"4.0": "refused"},
+        says="a policy that mirrors classic queues: it cannot be imported; take quorum queues",
+    ),
+    UpgradeCheck(
+        item="master-locator",
+        kind="policy",
+        asks=lambda request: "queue-master-locator" in request.arguments,
+        since={"4.3": "refused"},
+        says="a policy with queue-master-locator: it cannot be imported; take queue-leader-locator",
+    ),
+)
+
+
+def troubles(request: BrokerRequest, target: Target) -> Iterator[Trouble]:
+    """What fails of a request there, or changes."""
+    for check in CHECKS:
+        outcome = check.outcome(target) if check.kind == request.kind and check.asks(request) else None
+        if outcome is not None:
+            yield Trouble(
+                request=request, item=check.item, outcome=outcome, says=check.says, mended_by=check.mended_by
+            )
