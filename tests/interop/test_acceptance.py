@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interop.acceptance import Addresses, Comparison, addresses, compare
-from tests.interop.upstream.suites import SUITES, NotHere
+from tests.interop.upstream.suites import SUITES
+from tests.support.environments import NotHere
 from tests.support.missing import missing
 from tests.support.rabbitmq import script_folder
 

@@ -21,12 +21,16 @@ TASKS = 200
 
 @pytest.mark.timeout(240)
 def test_worker(setting: Callable[[str], Setting], tmp_path: Path) -> None:
-    at = setting("celery")
+    play(setting("celery"), tmp_path)
+
+
+def play(at: Setting, tmp_path: Path, python: Path = Path(sys.executable)) -> None:
+    """A worker and who sends it tasks, with the Celery of this interpreter."""
     broker = f"amqp://{at.user}:{at.password}@{at.host}:{at.port}/{at.vhost}"
     env = dict(os.environ) | {"INTEROP_BROKER": broker, "PYTHONWARNINGS": "default"}
     worker = Child(
         [
-            sys.executable,
+            python,
             "-m",
             "celery",
             "-A",
@@ -46,7 +50,7 @@ def test_worker(setting: Callable[[str], Setting], tmp_path: Path) -> None:
     try:
         worker.wait_until(lambda: " ready." in worker.output(), timeout=60, what="the Celery worker")
         sender = subprocess.run(
-            [sys.executable, "-m", MODULE], env=env, cwd=ROOT, capture_output=True, text=True, timeout=150
+            [python, "-m", MODULE], env=env, cwd=ROOT, capture_output=True, text=True, timeout=150
         )
         assert sender.returncode == 0, sender.stderr + worker.output()[-4000:]
         code = worker.stop(timeout=60)

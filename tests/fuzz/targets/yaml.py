@@ -38,6 +38,7 @@ TOKENS = (
     *(b"'", b'"', b"|\n", b"\t", b"\xef\xbb\xbf", b"1e999", b".inf", b".nan", b"99999999999999999999"),
     *(b"0x", b"0o7", b"Mi", b"Gi/s", b"50%", b"{user}", b"{vhost}", b"#.*.#", b"regex: ", b"unless: "),
     *(b"null", b"true", b"AccessPolicy", b"RatePolicy", b"RoutePolicy", b"TransformPolicy", b"AuditPolicy"),
+    *(b"CompatibilityPolicy", b"rabbitmq-3.13"),
     *(
         b"listeners",
         b"upstreams",

@@ -31,7 +31,8 @@ from tests.interop.audit_trail.trail import (
     without,
     write,
 )
-from tests.interop.upstream.suites import SUITES, NotHere
+from tests.interop.upstream.suites import SUITES
+from tests.support.environments import NotHere
 
 
 def main() -> int:

@@ -7,13 +7,14 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import attrs
+
+from tests.support.environments import call, environment
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -22,10 +23,6 @@ CACHE = ROOT / ".cache" / "acceptance"
 #: A checkout of pika, or a repository to clone: its source distributions have not held its tests.
 PIKA_SOURCE = "AMQPGATE_PIKA_SOURCE"
 PIKA_REPOSITORY = "https://github.com/pika/pika"
-
-
-class NotHere(Exception):
-    """The tests cannot be had on this machine; the text says why."""
 
 
 @attrs.frozen
@@ -159,7 +156,7 @@ def _sdist(package: str, version: str) -> Path:
     if not folder.is_dir():
         archive = folder.with_name(f"{folder.name}.tar.gz")
         command = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", package]
-        _call(
+        call(
             [_python(), *command, "--dest", CACHE, f"{package}=={version}"],
             f"{package}'s source distribution",
         )
@@ -174,7 +171,7 @@ def _pika(version: str) -> Path:
         source = os.environ.get(PIKA_SOURCE, PIKA_REPOSITORY)
         if not folder.is_dir():
             command = ["git", "clone", "--quiet", "--depth", "1", "--branch", version, source, folder]
-            _call(
+            call(
                 command,
                 f"pika's tests are not in its source distribution, and its repository"
                 f" (tag {version}; {PIKA_SOURCE} names another place)",
@@ -185,35 +182,8 @@ def _pika(version: str) -> Path:
 
 def _python() -> Path:
     """The interpreter of a virtual environment with the libraries and what their tests import."""
-    python = CACHE / "venv" / "bin" / "python"
     wanted = [f"{suite.package}=={suite.version}" for suite in SUITES.values()]
-    requirements = (HERE / "requirements.txt").read_text() + "\n".join(wanted) + "\n"
-    installed = CACHE / "installed.txt"
-    if not (installed.exists() and installed.read_text() == requirements):
-        shutil.rmtree(CACHE / "venv", ignore_errors=True)
-        CACHE.mkdir(parents=True, exist_ok=True)
-        listed = CACHE / "requirements.txt"
-        listed.write_text(requirements)
-        uv = ROOT / ".tools" / "bin" / "uv"
-        if uv.exists():
-            _call([uv, "venv", "--quiet", "--seed", "--python", sys.executable, CACHE / "venv"], "a venv")
-            install = [uv, "pip", "install", "--quiet", "--python", python, "-r", listed]
-        else:
-            _call([sys.executable, "-m", "venv", CACHE / "venv"], "a venv")
-            install = [python, "-m", "pip", "install", "--quiet", "-r", listed]
-        _call(install, "what the acceptance tests import")
-        installed.write_text(requirements)
-    return python
-
-
-def _call(command: list[object], what: str) -> None:
-    try:
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NotHere(f"{what} cannot be had: {error}") from error
-    if done.returncode:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise NotHere(f"{what} cannot be had: {' '.join(last)}")
+    return environment(CACHE, (HERE / "requirements.txt").read_text() + "\n".join(wanted) + "\n")
 
 
 def _certificates(source: Path, at: Address) -> None:
