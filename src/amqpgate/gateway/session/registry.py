@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -159,9 +159,10 @@ class SessionRegistry:
             session.observe(observers_for(session, policies.policies, self.factories))
             for observer in session_policies.observers:
                 observer.opened()
-        except Exception:
+        except Exception as error:
             # It is on the data path, and ends as any session there.
-            session.relay.finish()
+            log_failure(log, "session %s failed as it began", session.id)
+            self.pump.remove(session.relay, End.FAILED, None, error)
         return session
 
     def finish(self) -> None:
@@ -271,12 +272,17 @@ class SessionRegistry:
         if self.fibers.is_closed:
             self._forget(session)
             return
+        farewells: list[Coroutine[None, None, None]] = []
         try:
             parting = Parting(session, partial(self._forget, session))
-            for farewell in parting.begin(self.settings.limits.close_timeout):
-                self.fibers.start_soon(farewell)
+            farewells = parting.begin(self.settings.limits.close_timeout)
+            while farewells:
+                self.fibers.start_soon(farewells[0])
+                del farewells[0]
         except Exception:
             log_failure(log, "session %s did not end well", session.id)
+            for farewell in farewells:
+                farewell.close()
             self._forget(session)
 
     def _forget(self, session: Session) -> None:
@@ -292,8 +298,10 @@ class SessionRegistry:
             session.release()
         finally:
             # Whatever memory is wanting for: it is not one of them any more.
-            _close_all(session.relay.endpoints)
-            self.on_gone(why)
+            try:
+                _close_all(session.relay.endpoints)
+            finally:
+                self.on_gone(why)
 
 
 def _close_all(endpoints: Iterable[RelayEndpoint]) -> None:
