@@ -106,6 +106,18 @@ def _exception_of(record: logging.LogRecord) -> str | None:
     return None
 
 
+def log_failure(log: logging.Logger, message: str, *args: object) -> None:
+    """As ``log.exception``, but where that fails, for want of memory maybe, nothing is logged.
+
+    For those who hold what others raise: nothing may leave them. (What ``contextlib.suppress`` makes wants
+    memory itself.)
+    """
+    try:
+        log.exception(message, *args)
+    except Exception:
+        return
+
+
 class Recurring(logging.Filter):
     """Writes what comes again and again once, and then once in ``INTERVAL`` seconds, with how often it came.
 

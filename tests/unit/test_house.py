@@ -42,6 +42,7 @@ DECIDED = {
 
 #: Loops that pause because time itself is what they wait for, and what they do.
 PERIODIC = {
+    "amqpgate.admin.http:_accept": "waits for the system to have memory, or file descriptors, again",
     "amqpgate.broker.server:_keep_alive": "sends heartbeats",
     "amqpgate.gateway.handshake.listeners:_accept": "lets other tasks run after each connection",
     "amqpgate.gateway.limits.distributed:_keep_filled": "renews leases every interval",
@@ -55,6 +56,7 @@ PERIODIC = {
     "amqpgate.gateway.server.reloading:watch": "looks for changed files: not every file system tells",
     "amqpgate.gateway.session.close_session:run": "closes sessions whose time is over",
     "amqpgate.gateway.transport.listener:accept": "waits for the system to have file descriptors again",
+    "amqpgate.gateway.transport.tasks:kept": "begins anew what has failed, a moment later",
     "amqpgate.gateway.transport.method_stream:_send_all": "lets other tasks run between a translator's turns",
     "amqpgate.gateway.upstream.health_check:_watch": "checks an endpoint every interval",
 }

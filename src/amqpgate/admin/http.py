@@ -12,11 +12,12 @@ that needs it; in most processes there is none.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -29,6 +30,7 @@ from amqpgate.admin.probes import OPEN, probe_endpoints
 from amqpgate.admin.simple import SimpleServer
 from amqpgate.admin.subject import AdminSubject
 from amqpgate.config import Address, Admin, ListenerTls
+from amqpgate.logs import RECURRING, log_failure
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -40,6 +42,10 @@ log = logging.getLogger(__name__)
 #: Seconds for answers and streams that are under way when the gateway ends.
 LAST_WORDS: Final = 1.0
 _BACKLOG: Final = 100
+#: accept fails so when the process or the system has no room for another socket.
+_NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+#: Seconds until another one is accepted then.
+_BREATH: Final = 0.1
 
 
 def endpoints_of(subject: AdminSubject) -> Endpoints:
@@ -111,9 +117,7 @@ class _Server:
         scheme = "http" if context is None else "https"
         async with trio.open_nursery() as connections:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(
-                    partial(trio.serve_listeners, self._talk, [listener], handler_nursery=connections)
-                )
+                nursery.start_soon(self._accept, listener, connections)
                 task_status.started(f"{scheme}://{Address(host, port)}")
                 await self.over.wait()
                 nursery.cancel_scope.cancel()
@@ -122,8 +126,35 @@ class _Server:
                 await self._framework.end()
             connections.cancel_scope.deadline = trio.current_time() + LAST_WORDS
 
+    async def _accept(self, listener: trio.abc.Listener[trio.abc.Stream], connections: trio.Nursery) -> None:
+        """Take connections in. Where there is no room for one there may be a moment later."""
+        async with listener:
+            while True:
+                try:
+                    connections.start_soon(self._talk, await listener.accept())
+                    continue
+                except (MemoryError, SystemError):
+                    pass
+                except OSError as error:
+                    if error.errno not in _NO_ROOM:
+                        raise
+                    log.error("cannot accept: %s", error, extra=RECURRING)
+                with contextlib.suppress(MemoryError):
+                    await trio.sleep(_BREATH)
+
     async def _talk(self, stream: trio.abc.Stream) -> None:
-        """One connection, which is closed afterwards."""
+        """One connection, which is closed afterwards. What fails on it ends it alone."""
+        try:
+            try:
+                await self._answer(stream)
+            except Exception:
+                log_failure(log, "a connection of the admin interface failed")
+            finally:
+                await trio.aclose_forcefully(stream)
+        except Exception:
+            log_failure(log, "a connection of the admin interface could not be closed")
+
+    async def _answer(self, stream: trio.abc.Stream) -> None:
         rest = await self.simple.serve(stream)
         if rest is None:
             return

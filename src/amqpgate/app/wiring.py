@@ -26,6 +26,7 @@ from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server import assembly
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
+from amqpgate.gateway.transport.tasks import contained, kept
 from amqpgate.operator.single import SingleGateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
@@ -123,7 +124,7 @@ async def _serve(
                 count = 0
                 async for number in signals:
                     if number == signal.SIGHUP:
-                        await gateway.reload_policies(by="signal")
+                        await contained("the policies", partial(_reload, gateway))
                         continue
                     count += 1
                     name = signal.Signals(number).name
@@ -152,7 +153,7 @@ async def _serve(
                 await root.start(_admin_task, settings.admin, gateway, gateway_over, admin_over)
             await root.start(run_gateway)
             if settings.watch_policies:
-                root.start_soon(gateway.reloading.watch)
+                root.start_soon(kept, "the policies", gateway.reloading.watch)
             if worker is not None:
                 root.start_soon(answer_supervisor, worker, gateway)
             if hosted:
@@ -171,6 +172,11 @@ async def _serve(
                 await admin_over.wait()
             root.cancel_scope.cancel()
     return 1 if cut_short else 0
+
+
+async def _reload(gateway: Gateway) -> None:
+    """A signal asks for it."""
+    await gateway.reload_policies(by="signal")
 
 
 async def _admin_task(

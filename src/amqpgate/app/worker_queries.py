@@ -13,6 +13,7 @@ import trio
 
 from amqpgate.app.worker_rpc import ControlClosedError, MessageKind, WorkerConfig, WorkerControl
 from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.logs import log_failure
 from amqpgate.operator.queries import STREAMS, begin
 from amqpgate.telemetry.answers import JSON, encoded
 from amqpgate.telemetry.events import EventSubscriber
@@ -45,16 +46,25 @@ class _WorkerQueries:
         self.nursery.start_soon(self._tell_ready)
         while True:
             kind, number, text = await self.control.receive()
-            if kind is MessageKind.METRICS:
-                await self.control.send(kind, await self.gateway.metrics_text(), number)
-            elif kind is MessageKind.CALL:
-                await self._begin(number, text)
-            elif kind is MessageKind.LISTEN and number not in self._streams:
-                # Known from now on, so that an ``unlisten`` which comes at once finds it.
-                self._streams[number] = trio.CancelScope()
-                self.nursery.start_soon(self._tell_events, number, text)
-            elif kind is MessageKind.UNLISTEN and number in self._streams:
-                self._streams[number].cancel()
+            try:
+                await self._heed(kind, number, text)
+            except ControlClosedError:
+                raise
+            except Exception:
+                # Who asks hears nothing, and goes on without. So does what relays.
+                log_failure(log, "what the supervisor asked for failed")
+
+    async def _heed(self, kind: MessageKind, number: int, text: bytes) -> None:
+        if kind is MessageKind.METRICS:
+            await self.control.send(kind, await self.gateway.metrics_text(), number)
+        elif kind is MessageKind.CALL:
+            await self._begin(number, text)
+        elif kind is MessageKind.LISTEN and number not in self._streams:
+            # Known from now on, so that an ``unlisten`` which comes at once finds it.
+            self._streams[number] = trio.CancelScope()
+            self.nursery.start_soon(self._tell_events, number, text)
+        elif kind is MessageKind.UNLISTEN and number in self._streams:
+            self._streams[number].cancel()
 
     async def _begin(self, number: int, text: bytes) -> None:
         asked = json.loads(text)

@@ -66,9 +66,18 @@ cdef class RelayEndpoint:
     cdef int shed_sock(self) except -1:
         """Most sessions are idle, and of 96 bytes for each of two sockets the pump needs the number alone. Who
         asks for the socket gets another one."""
-        if type(self.held_sock) is socket.socket and 0 < self.held_sock.family < 256:
-            self.bare = self.held_sock.family
-            self.held_sock.detach()
+        cdef int family
+        if type(self.held_sock) is not socket.socket:
+            return 0
+        family = self.held_sock.family
+        if 0 < family < 256:
+            try:
+                self.held_sock.detach()
+            except MemoryError:
+                # The descriptor has one owner: that object, if it was not begun.
+                if self.held_sock.fileno() >= 0:
+                    return 0
+            self.bare = family
             self.held_sock = None
         return 0
 

@@ -194,13 +194,20 @@ cdef class Pump(Pooling):
         party.pump = self
         party.active = True
         self.counters.relays += 1
-        for endpoint in party.endpoints:
-            endpoint.relay = party
-            if endpoint.role == POOLED:
-                endpoint.active = True
-            else:
-                self.enter(endpoint)
-        self.arm()
+        try:
+            for endpoint in party.endpoints:
+                endpoint.relay = party
+                if endpoint.role == POOLED:
+                    endpoint.active = True
+                else:
+                    self.enter(endpoint)
+            self.arm()
+        except Exception:
+            party.active = False
+            self.counters.relays -= 1
+            for endpoint in party.endpoints:
+                self.take_out(endpoint)
+            raise
 
     cdef int enter(self, RelayEndpoint endpoint) except -1:
         cdef int fd = endpoint.fd
@@ -249,9 +256,7 @@ cdef class Pump(Pooling):
         for endpoint in party.endpoints:
             if endpoint.role == POOLED:
                 self.caught_up(<PooledEndpoint>endpoint)
-            endpoint.active = False
-            self.beats.discard(endpoint)
-            self.throttles.discard(endpoint)
+            self.take_out(endpoint)
             if endpoint.role == POOLED:
                 if (<PooledEndpoint>endpoint).link is not None:
                     try:
@@ -260,11 +265,6 @@ cdef class Pump(Pooling):
                         self.note(failure)
                         unheard = (<PooledEndpoint>endpoint).link
                 (<PooledEndpoint>endpoint).drop()
-                continue
-            self.by_fd[endpoint.fd] = NULL
-            self.held -= 1
-            Py_DECREF(endpoint)
-            self.control(EPOLL_CTL_DEL, endpoint.fd, 0)
         self.tell_end(party, end, side, error)
         endpoint = party.endpoints[0]
         if endpoint.role == LINK:
@@ -274,6 +274,19 @@ cdef class Pump(Pooling):
         if unheard is not None:
             # It will not hear what came for the session: it cannot know the channels' states any more.
             self.remove(unheard, End.FAILED, SIDE_UPSTREAM, None)
+
+    cdef int take_out(self, RelayEndpoint endpoint) except -1:
+        """Forget an endpoint, as far as it was entered."""
+        cdef epoll_event event
+        endpoint.active = False
+        self.beats.discard(endpoint)
+        self.throttles.discard(endpoint)
+        if 0 <= endpoint.fd < self.by_fd_size and self.by_fd[endpoint.fd] == <PyObject*>endpoint:
+            self.by_fd[endpoint.fd] = NULL
+            self.held -= 1
+            Py_DECREF(endpoint)
+            epoll_ctl(self.epoll, EPOLL_CTL_DEL, endpoint.fd, &event)
+        return 0
 
     cdef int tell_end(self, object party, object end, object side, object error) except -1:
         """See ``pump.Pump._tell_end``."""

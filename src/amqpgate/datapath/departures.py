@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 from typing import cast
 
@@ -60,6 +61,14 @@ class Departures:
             # It will not hear what came for the session: it cannot know the channels' states any more.
             self.remove(unheard, End.FAILED, Side.UPSTREAM, None)
 
+    def undo(self, party: Party) -> None:
+        """It could not be taken in as a whole: nothing of it stays."""
+        party.active = False
+        self._schedule.counters.relays -= 1
+        for endpoint in endpoints_of(party):
+            if not endpoint.is_pooled:
+                self._forget(endpoint)
+
     def fail(self, party: Party, side: Side, error: Exception) -> None:
         """An exception in an upcall ends that session, or link, and no other."""
         self._schedule.note(error)
@@ -85,15 +94,12 @@ class Departures:
         """Forget its endpoints; it may be done again. The link that will not hear what came for it."""
         unheard: Party | None = None
         for endpoint in endpoints_of(party):
-            self.beats.discard(endpoint)
-            self._schedule.throttles.discard(endpoint)
             pooled = endpoint.as_pooled
             if pooled is None:
-                fd = endpoint.sock.fileno()
-                if fd in self.sockets:
-                    self._epoll.unregister(fd)
-                    del self.sockets[fd]
+                self._forget(endpoint)
                 continue
+            self.beats.discard(endpoint)
+            self._schedule.throttles.discard(endpoint)
             self._pressure.caught_up(pooled)
             if pooled.way is not None and all(other is not pooled for _, other in self.left):
                 try:
@@ -103,6 +109,16 @@ class Departures:
                     unheard = pooled.way.relay
             pooled.drop()
         return unheard
+
+    def _forget(self, endpoint: PlainRelayEndpoint) -> None:
+        """A socket, as far as it was entered."""
+        self.beats.discard(endpoint)
+        self._schedule.throttles.discard(endpoint)
+        fd = endpoint.sock.fileno()
+        if self.sockets.get(fd) is endpoint:
+            del self.sockets[fd]
+            with contextlib.suppress(OSError):
+                self._epoll.unregister(fd)
 
     def _tell_end(self, party: Party, end: End, side: Side | None, error: Exception | None) -> None:
         """Who hears of it gives back what the session held: told again where that lacked memory."""

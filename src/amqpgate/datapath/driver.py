@@ -12,6 +12,7 @@ which is why set-ups do not (`gateway.transport.fibers`).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ import outcome
 import trio
 
 from amqpgate.datapath.engine import Pump
+from amqpgate.datapath.guest import be_modest, tick_without_thread
 from amqpgate.logs import RECURRING
 
 log = logging.getLogger(__name__)
@@ -61,6 +63,7 @@ def run_hosted(pump: Pump, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) 
         host_uses_signal_set_wakeup_fd=False,
         restrict_keyboard_interrupt_to_checkpoints=True,
     )
+    be_modest(callbacks[0])
     while not ended:
         if callbacks:
             pump.step()
@@ -72,27 +75,12 @@ def run_hosted(pump: Pump, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) 
             try:
                 callback()
             except (RuntimeError, MemoryError) as error:
-                tick = _tick_without_thread(callback)
+                tick = tick_without_thread(callback)
                 if tick is None:
                     raise
                 # Nothing had come for trio, and it has no thread to wait in: it looks again a moment later.
-                log.error("no thread to wait in: %s", error, extra=RECURRING)
+                with contextlib.suppress(MemoryError):
+                    log.error("no thread to wait in: %s", error, extra=RECURRING)
                 callbacks.append(tick)
                 pump.step(_BREATH)
     return ended[0].unwrap()
-
-
-def _tick_without_thread(callback: Callable[[], object]) -> Callable[[], object] | None:
-    """The next tick of trio's, whose last one has failed where it hands its wait to a thread; None: it was
-    something else.
-
-    By then it has looked for events, and there were none (trio's ``GuestState.guest_tick``).
-    A callback of a guest is that method, or has its owner in a cell.
-    """
-    cells = [cell.cell_contents for cell in getattr(callback, "__closure__", None) or ()]
-    for guest in (getattr(callback, "__self__", None), *cells):
-        tick: Callable[[], object] | None = getattr(guest, "guest_tick", None)
-        if tick is not None and hasattr(guest, "unrolled_run_next_send"):
-            guest.unrolled_run_next_send = outcome.Value([])
-            return tick
-    return None

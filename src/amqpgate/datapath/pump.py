@@ -120,16 +120,23 @@ class PlainPump:
         self._schedule.wake()
 
     def add(self, party: Party) -> None:
-        """Take a session, or a link, in. Bytes that its hops brought along are relayed at the next step."""
+        """Take a session, or a link, in. Bytes that its hops brought along are relayed at the next step.
+
+        Where it raises, nothing of it is in the pump.
+        """
         self._schedule.begin()
         party.pump = self
         party.active = True
         self._schedule.counters.relays += 1
-        for endpoint in endpoints_of(party):
-            endpoint.relay = party
-            if not endpoint.is_pooled:
-                self._enter(endpoint)
-        self._arm()
+        try:
+            for endpoint in endpoints_of(party):
+                endpoint.relay = party
+                if not endpoint.is_pooled:
+                    self._enter(endpoint)
+            self._arm()
+        except Exception:
+            self._departures.undo(party)
+            raise
 
     def _enter(self, endpoint: PlainRelayEndpoint) -> None:
         endpoint.last_received = endpoint.last_sent = self._schedule.now

@@ -18,6 +18,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from amqpgate.logs import log_failure
+
 P = ParamSpec("P")
 T = TypeVar("T")
 U = TypeVar("U")
@@ -41,7 +43,7 @@ class Faults:
         self.counts[part] = self.counts.get(part, 0) + 1
         if where not in self._told:
             self._told.add(where)
-            log.exception("%s failed in %s; its further faults there are only counted", part, where)
+            log_failure(log, "%s failed in %s; its further faults there are only counted", part, where)
 
 
 FAULTS: Final = Faults()

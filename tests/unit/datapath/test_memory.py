@@ -155,6 +155,34 @@ def test_an_own_connection(each_failure: Play) -> None:
     each_failure(scene)
 
 
+def test_who_cannot_be_taken_in_is_not_there(each_failure: Play) -> None:
+    """Its sockets are closed by whoever wanted that, and their numbers are others' soon."""
+
+    def scene(pool: Pool, number: int) -> bool:
+        (_, near), (_, far) = pool.pair(), pool.pair()
+        handler = PooledWitness()
+        hops = [HandedOverSocket(sock, FRAME_MAX, 10, b"") for sock in (near, far)]
+        handler.relay = make_relay(handler, *hops, flows=None)
+        before = pool.pump.counters.relays, len(pool.pump), pool.pump.deadlines
+        try:
+            with without_memory(number):
+                pool.pump.add(handler.relay)
+            return False
+        except MemoryError:
+            pass
+        assert not handler.relay.active
+        assert (pool.pump.counters.relays, len(pool.pump), pool.pump.deadlines) == before
+        for endpoint in handler.relay.endpoints:
+            endpoint.sock.close()
+        client, broker, other = own_session(pool)
+        say(client, publish(1, b"x"))
+        assert all_of(pool, broker) == publish(1, b"x")
+        assert (other.ends, handler.ends) == ([], [])
+        return True
+
+    each_failure(scene)
+
+
 def test_slow_readers(each_failure: Play) -> None:
     """The kernel takes the beginning of a frame, and there is no memory for the rest."""
 

@@ -34,6 +34,7 @@ from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.observers.stats.session import StatsObserver
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.session.registry import SessionRegistry
+from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.conversation import invite, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
@@ -43,10 +44,11 @@ from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError
 from amqpgate.gateway.upstream.route_pause import PausedError
-from amqpgate.policy import SessionDeniedError
+from amqpgate.policy import SelectedPolicies, SessionDeniedError
 from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
+from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -77,8 +79,8 @@ class Connections:
 
     def ended(self, outcome: str) -> None:
         """A connection, or a session, has ended so."""
-        self.metrics.ended(outcome)
         self.count -= 1
+        self.metrics.ended(outcome)
 
 
 @attrs.define(eq=False)
@@ -106,22 +108,40 @@ class Acceptor:
             connection.close()
             return
         self.connections.begun()
-        fibers.start_soon(self._serve(connection, address, listener, pending))
+        try:
+            serving = self._serve(connection, address, listener, pending)
+            try:
+                fibers.start_soon(serving)
+            except BaseException:
+                serving.close()
+                raise
+        except BaseException:
+            self._left(connection, pending, "failed")
+            raise
 
     async def _serve(
         self, sock: socket.socket, address: str, listener: Listener, pending: PendingHandshake
     ) -> None:
         """Bring a session about. The fiber ends there: an established session needs none."""
-        caller = Caller(secrets.token_hex(8), address)
+        session_id = ""
         outcome: str | None = "failed"
         try:
-            outcome = await self._receive(sock, caller, listener, pending)
+            session_id = secrets.token_hex(8)
+            outcome = await self._receive(sock, Caller(session_id, address), listener, pending)
         except Exception:
             # One connection's fault ends that connection.
-            log.exception("session %s from %s failed", caller.session_id, address)
+            log.exception("session %s from %s failed", session_id, address)
         finally:
+            try:
+                self.context.admission.leave(session_id)
+            finally:
+                self._left(sock, pending, outcome)
+
+    def _left(self, sock: socket.socket, pending: PendingHandshake, outcome: str | None) -> None:
+        """It is no pending handshake any more; ``outcome`` None: but a session."""
+        try:
             self.context.pending.leave(pending)
-            self.context.admission.leave(caller.session_id)
+        finally:
             if outcome is not None:
                 sock.close()
                 self.connections.ended(outcome)
@@ -155,28 +175,39 @@ class Acceptor:
                 rules = policies_for.in_force.now.traces_of(stranger)
                 self.tracer.set_up(rules, stranger, caller.session_id, timing, failed.outcome)
             return failed.outcome
-        context.pending.leave(pending)
-        caller = arrival.caller
         try:
+            context.pending.leave(pending)
             session = self.sessions.establish(caller.session_id, established, policies)
         except SessionDeniedError as error:
             # Since connection.open was allowed, the policies have changed.
-            log.warning("%s from %s: %s", caller.session_id, caller.address, error)
+            log.warning("%s from %s: %s", caller.session_id, arrival.caller.address, error)
             established.close()
             return "refused"
+        except BaseException:
+            established.close()
+            raise
+        try:
+            self._tell(session, arrival.caller, policies, timing)
+        except Exception:
+            FAULTS.caught("metrics", "what is told of a new session")
+        if pending.scope.cancel_called:
+            session.relay.finish()
+        return None
+
+    def _tell(
+        self, session: Session, caller: Caller, policies: SelectedPolicies, timing: HandshakeTiming | None
+    ) -> None:
+        """Tell those who look on where the session comes from."""
         principal, choice = policies.principal, session.facts.choice
         route = None if choice is None else choice.policy
-        policies_for.selected.note(principal, session.session_policies.access, route)
-        upstream = context.router.cluster_of(choice, principal.listener).name
+        self.context.policies.selected.note(principal, session.session_policies.access, route)
+        upstream = self.context.router.cluster_of(choice, principal.listener).name
         for observer in session.session_policies.observers:
             if isinstance(observer, StatsObserver):
                 observer.opened_from(caller.address, upstream)
         if self.tracer is not None and timing is not None:
             rules = policies.policies.traces_of(principal)
             self.tracer.set_up(rules, principal, session.id, timing)
-        if pending.scope.cancel_called:
-            session.relay.finish()
-        return None
 
 
 class NotEstablishedError(AmqpgateError):

@@ -162,8 +162,9 @@ class Listeners:
                         for _ in range(MOST_ACCEPTED):
                             self._take_in(*await accept(sock), listener)
                         await checkpoint()
-                    except MemoryError:
-                        # It was wanted for one connection. There may be some again.
+                    except (MemoryError, SystemError):
+                        # Memory was wanted for one connection; Python's own accept does not always say so.
+                        # There may be some again.
                         with contextlib.suppress(MemoryError):
                             await sleep(BREATH)
             except Exception as error:

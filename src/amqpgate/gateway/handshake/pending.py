@@ -81,11 +81,15 @@ class PendingHandshakes:
         if len(self._all) >= self.most and not self._make_room():
             return None
         handshake = PendingHandshake()
-        if address is not None and not self.of(handshake, address):
-            return None
-        self._all[handshake] = None
-        self._tide.rise(len(self._all))
-        self.awaits(handshake, Silence.SILENT)
+        try:
+            if address is not None and not self.of(handshake, address):
+                return None
+            self._all[handshake] = None
+            self._tide.rise(len(self._all))
+            self.awaits(handshake, Silence.SILENT)
+        except MemoryError:
+            self.leave(handshake)
+            raise
         return handshake
 
     def has_fallen(self) -> bool:

@@ -33,6 +33,7 @@ from amqpgate.gateway.server.scraping import Scraper
 from amqpgate.gateway.server.standing import Phase, Standing
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.transport.tasks import kept
 from amqpgate.gateway.upstream.router import Router
 from amqpgate.policy import PolicySet
 from amqpgate.telemetry import lag
@@ -119,7 +120,7 @@ class Gateway:
                 if not hosted:
                     engine.start_soon(drive, self.pump)
                 for service in self.services:
-                    engine.start_soon(service)
+                    engine.start_soon(kept, "the gateway", service)
                 fibers = self.registry.fibers
                 await engine.start(fibers.run, self.pump)
                 async with trio.open_nursery() as tasks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from amqpgate.config import Settings
-from amqpgate.datapath.engine import End, Pump
+from amqpgate.datapath.engine import End, Pump, RelayEndpoint
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
@@ -27,6 +27,7 @@ from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.teardown import Parting, outcome_of
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.tasks import contained
+from amqpgate.logs import log_failure
 from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAccess, SessionDeniedError
 from amqpgate.telemetry.faults import FAULTS
 
@@ -150,10 +151,21 @@ class SessionRegistry:
         upstream = established.upstream.connect(session, established.client, flows, largest)
         upstream.relay.up.most_body = self.settings.limits.max_message_bytes
         self.live[session.id] = session
-        session.enter(upstream, self.pump)
-        session.observe(observers_for(session, policies.policies, self.factories))
-        for observer in session_policies.observers:
-            observer.opened()
+        try:
+            session.enter(upstream, self.pump)
+        except BaseException:
+            del self.live[session.id]
+            self.token_buckets.give_back(session.limits, time.monotonic())
+            _close_all(upstream.relay.endpoints)
+            raise
+        try:
+            session.observe(observers_for(session, policies.policies, self.factories))
+            for observer in session_policies.observers:
+                observer.opened()
+        except Exception as error:
+            # It is on the data path, and ends as any session there.
+            log_failure(log, "session %s failed as it began", session.id)
+            self.pump.remove(session.relay, End.FAILED, None, error)
         return session
 
     def finish(self) -> None:
@@ -266,27 +278,42 @@ class SessionRegistry:
         if self.fibers.is_closed:
             self._forget(session)
             return
+        farewells: list[Coroutine[None, None, None]] = []
         try:
             parting = Parting(session, partial(self._forget, session))
             farewells = parting.begin(self.settings.limits.close_timeout)
+            while farewells:
+                self.fibers.start_soon(farewells[0])
+                del farewells[0]
         except Exception:
-            log.exception("session %s did not end well", session.id)
-            self._forget(session)
-        else:
+            log_failure(log, "session %s did not end well", session.id)
             for farewell in farewells:
-                self.fibers.start_soon(farewell)
+                farewell.close()
+            self._forget(session)
 
     def _forget(self, session: Session) -> None:
-        del self.live[session.id]
-        self.token_buckets.give_back(session.limits, time.monotonic())
-        for endpoint in session.relay.endpoints:
-            if endpoint.sock is not None:
-                endpoint.sock.close()
-        why = outcome_of(session)
-        for observer in session.observers:
-            observer.closed(why)
-        session.release()
-        self.on_gone(why)
+        if self.live.pop(session.id, None) is None:
+            # Where memory ran out, its end is told twice.
+            return
+        why = "failed"
+        try:
+            self.token_buckets.give_back(session.limits, time.monotonic())
+            why = outcome_of(session)
+            for observer in session.observers:
+                observer.closed(why)
+            session.release()
+        finally:
+            # Whatever memory is wanting for: it is not one of them any more.
+            try:
+                _close_all(session.relay.endpoints)
+            finally:
+                self.on_gone(why)
+
+
+def _close_all(endpoints: Iterable[RelayEndpoint]) -> None:
+    for endpoint in endpoints:
+        if endpoint.sock is not None:
+            endpoint.sock.close()
 
 
 def observers_for(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import logging
 import math
 import select
@@ -14,6 +13,8 @@ from typing import Final, Protocol, TypeAlias, TypeVar, TypeVarTuple, cast
 
 import attrs
 import trio
+
+from amqpgate.logs import log_failure
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +98,7 @@ class Fiber:
     armed: float = attrs.field(default=math.inf, init=False)
     #: What is raised in it when it is resumed.
     _why: Interrupted | None = attrs.field(default=None, init=False)
+    _has_begun: bool = attrs.field(default=False, init=False)
     #: Of what trio does for it now.
     _task: trio.CancelScope | None = attrs.field(default=None, init=False)
     #: The sockets that epoll knows by it, by their descriptors.
@@ -121,6 +123,7 @@ class Fiber:
         self.is_queued = False
         why = None if self._why is None else self._take_why()
         before, RUNNING.fiber = RUNNING.fiber, self
+        self._has_begun = True
         try:
             trap: object = self._work.send(None) if why is None else self._work.throw(why)
             if trap is not None:
@@ -129,9 +132,7 @@ class Fiber:
         except (StopIteration, Interrupted):
             return True
         except Exception:
-            # Memory may have run out.
-            with contextlib.suppress(Exception):
-                log.exception("a connection's set-up or end failed")
+            log_failure(log, "a connection's set-up or end failed")
             return True
         finally:
             RUNNING.fiber = before
@@ -140,7 +141,7 @@ class Fiber:
         return False
 
     def _take_why(self) -> Interrupted | None:
-        if inspect.getcoroutinestate(self._work) == inspect.CORO_CREATED:
+        if not self._has_begun:
             # It has not taken on yet what it is to let go of: it goes up to where it waits first.
             return None
         why, self._why = self._why, None
@@ -150,14 +151,16 @@ class Fiber:
         """It is over: what was kept for it is let go."""
         self.is_over = True
         epoll = self.scheduler.epoll
-        for fd, sock in self._watched.items():
-            # Somebody else's goes on, and is watched there. What is closed is not there any more.
-            with contextlib.suppress(OSError, ValueError):
-                if sock.fileno() == fd:
-                    epoll.unregister(fd)
-        self._watched.clear()
-        if self._over is not None:
-            self._over.set()
+        try:
+            for fd, sock in self._watched.items():
+                # Somebody else's goes on, and is watched there. What is closed is not there any more.
+                with contextlib.suppress(OSError, ValueError):
+                    if sock.fileno() == fd:
+                        epoll.unregister(fd)
+        finally:
+            self._watched.clear()
+            if self._over is not None:
+                self._over.set()
 
     async def over(self) -> None:
         """Wait in trio until it is over."""
@@ -194,12 +197,18 @@ class Fiber:
         assert self._task is not None, "it waits for one"
         return self._task
 
+    def drop_task(self) -> None:
+        """There is no such task."""
+        self._task = None
+
     def end_task(self, *, has_ended: bool) -> None:
         """The task is over; where it has not come to its end, no more does this one."""
         self._task = None
-        if not has_ended and self._why is None:
-            self._why = Interrupted(None)
-        self.scheduler.resume_soon(self)
+        try:
+            if not has_ended and self._why is None:
+                self._why = Interrupted(None)
+        finally:
+            self.scheduler.resume_soon(self)
 
     # -- interrupted -----------------------------------------------------------------------------
 

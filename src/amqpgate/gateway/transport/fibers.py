@@ -17,6 +17,7 @@ costs about half (spec/decisions/0041).
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import select
@@ -32,6 +33,9 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.timer import Timer
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.gateway.transport.fiber import Fiber, Interrupted, Work, until_resumed
+from amqpgate.logs import log_failure
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -75,10 +79,14 @@ class Fibers:
         return self.epoll.fileno()
 
     def start_soon(self, work: Work) -> Fiber:
-        """Run it, beginning at the next turn; not once ``is_closed``."""
+        """Run it, beginning at the next turn; not once ``is_closed``. Where it raises it will not begin."""
         fiber = Fiber(self, work)
         self._all[fiber] = None
-        self.resume_soon(fiber)
+        try:
+            self.resume_soon(fiber)
+        except MemoryError:
+            del self._all[fiber]
+            raise
         return fiber
 
     def resume_soon(self, fiber: Fiber) -> None:
@@ -130,18 +138,24 @@ class Fibers:
             raise
 
     def _recover(self) -> None:
-        """Memory ran out while it was noted who is to be resumed: all that wait for sockets look again."""
+        """Memory ran out while it was noted who is to be resumed: all that wait for sockets look again, and
+        all look at their deadlines."""
         known = set(self._soon)
         for fiber in list(self._all):
             if (fiber.fd >= 0 and fiber.queue()) or (fiber.is_queued and fiber not in known):
                 self._soon.append(fiber)
                 known.add(fiber)
+        now = trio.current_time()
+        for fiber in list(self._all):
+            fiber.look(now)
+        self._set_timer()
         self._is_shaken = False
 
     def _end(self, fiber: Fiber) -> None:
-        fiber.finish()
-        self._wheel.discard(fiber)
+        # First what cannot fail: who is over is not waited for.
         del self._all[fiber]
+        self._wheel.discard(fiber)
+        fiber.finish()
 
     # -- deadlines -----------------------------------------------------------------------------
 
@@ -205,7 +219,11 @@ class Fibers:
             raise Interrupted(None)
         done: list[outcome.Outcome[T]] = []
         fiber.begin_task()
-        self._tasks.start_soon(self._do, fiber, done, async_fn, *args)
+        try:
+            self._tasks.start_soon(self._do, fiber, done, async_fn, *args)
+        except BaseException:
+            fiber.drop_task()
+            raise
         try:
             await until_resumed()
         except Interrupted as why:
@@ -222,11 +240,15 @@ class Fibers:
         async_fn: Callable[[*Ts], Awaitable[T]],
         *args: *Ts,
     ) -> None:
+        # What leaves this task ends all of them: for want of memory neither its end nor its fault may.
         try:
-            with fiber.task_scope:
-                try:
-                    done.append(outcome.Value(await async_fn(*args)))
-                except Exception as error:
-                    done.append(outcome.Error(error))
-        finally:
-            fiber.end_task(has_ended=bool(done))
+            try:
+                with fiber.task_scope:
+                    try:
+                        done.append(outcome.Value(await async_fn(*args)))
+                    except Exception as error:
+                        done.append(outcome.Error(error))
+            finally:
+                fiber.end_task(has_ended=bool(done))
+        except Exception:
+            log_failure(log, "what trio did for a fiber failed")

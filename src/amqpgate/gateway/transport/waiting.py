@@ -136,8 +136,9 @@ class CancelScope:
 
     def expire(self) -> None:
         """Its deadline has passed: `fibers.Ending`."""
-        self.deadline = math.inf
+        # In this order, so that it passes once more where there is no memory for that.
         self.cancel()
+        self.deadline = math.inf
 
     @contextlib.contextmanager
     def standing_still(self) -> Iterator[None]:

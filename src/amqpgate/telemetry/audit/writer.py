@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
+from amqpgate.logs import log_failure
 from amqpgate.records import Sort
 from amqpgate.telemetry.audit.pieces import PIECE_BYTES, ROW_BYTES, SIZE, Piece, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import Sums
@@ -169,7 +170,7 @@ class Writer:
         except Exception:
             self.failures += 1
             if not self._is_down:
-                log.exception("audit: the writer has failed, and begins again")
+                log_failure(log, "audit: the writer has failed, and begins again")
             self._is_down = True
             self._wake.set()
             return self._give_up.wait(_RETRY)

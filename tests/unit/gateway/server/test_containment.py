@@ -37,7 +37,7 @@ GATEWAY = Path(registry.__file__).parents[1]
 TASKS = {
     # Without the data path there is no gateway.
     ("server/gateway.py", "drive"): "the pump: an exception in an upcall ends its session",
-    ("server/gateway.py", "service"): "each loop holds what its rounds raise: the tests below",
+    ("server/gateway.py", "kept"): "itself; and each loop holds what its rounds raise: the tests below",
     ("session/registry.py", "contained"): "itself",
     ("pool/registry.py", "contained"): "itself",
     ("observers/mirror/registry.py", "_contained"): "itself",
