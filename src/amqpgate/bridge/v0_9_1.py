@@ -6,6 +6,8 @@ the field table types and the extensions differ.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import ClassVar, Final
 
 from amqpgate.bridge.interpreter import Interpreter
@@ -39,12 +41,18 @@ class Interpreter091(Interpreter):
         return decode_method(payload, self.dialect)
 
     def from_canonical(self, method: Method) -> bytes:
-        if methods(self.dialect).get(method.INDEX) is type(method) and not isinstance(method, _WITH_CODE):
+        if _same(self.dialect).get(method.INDEX) is type(method):
             return method.encode(self.dialect)
         return super().from_canonical(method)
 
     def _reply_codes(self) -> frozenset[int]:
         return _REPLY_CODES
+
+
+@cache
+def _same(dialect: Dialect) -> Mapping[int, type[Method]]:
+    """The methods that are what they are in the canonical model, by their index."""
+    return {index: cls for index, cls in methods(dialect).items() if cls not in _WITH_CODE}
 
 
 #: There is nothing to remember of a native peer: all share this one, and most sessions this pair.

@@ -81,6 +81,28 @@ cdef class RelayEndpoint:
             self.held_sock = None
         return 0
 
+    def close_at_once(self):
+        """See ``engine.RelayEndpoint.close_at_once``."""
+        cdef unsigned char first
+        cdef ssize_t got
+        if self.wrapped == BUFFERED or held(self.unsent_) or self.fd < 0:
+            return False
+        if self.wrapped == TLS:
+            if not say_end(self.held_sock):
+                return False
+        else:
+            got = recv(self.fd, &first, 1, MSG_PEEK)
+            if got > 0 or (got < 0 and errno != EAGAIN):
+                return False
+        if self.bare:
+            close(self.fd)
+            self.bare = 0
+        else:
+            self.held_sock.close()
+        self.held_sock = None
+        self.fd = -1
+        return True
+
     def peer_name(self):
         cdef object sock = self.held_sock
         if sock is None and not self.bare:

@@ -25,7 +25,7 @@ import os
 import socket
 import ssl
 
-from amqpgate.datapath.engine import BufferedSocket, End, PeerGoneError
+from amqpgate.datapath.engine import BufferedSocket, End, PeerGoneError, say_end
 from amqpgate.datapath.passage import PIECE as _PIECE, RUN as _RUN
 from amqpgate.datapath.pressure import CHUNK as _CHUNK, OWN_WORDS as _OWN_WORDS
 from amqpgate.datapath.pump import EVENTS as _EVENTS, ROUND as _ROUND

@@ -26,5 +26,6 @@ cdef extern from "<sys/ioctl.h>" nogil:
 
 cdef extern from "<sys/socket.h>" nogil:
     enum: MSG_NOSIGNAL
+    enum: MSG_PEEK
     ssize_t recv(int fd, void* buf, size_t n, int flags)
     ssize_t send(int fd, const void* buf, size_t n, int flags)

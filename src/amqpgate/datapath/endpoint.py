@@ -11,6 +11,7 @@ The client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says 
 from __future__ import annotations
 
 import select
+import socket
 import ssl
 from collections.abc import Callable
 from typing import cast
@@ -26,6 +27,7 @@ from amqpgate.datapath.engine import (
     PeerGoneError,
     Socket,
     out_of_memory,
+    say_end,
 )
 from amqpgate.datapath.framing import CHANNEL
 from amqpgate.datapath.scanner import Lane
@@ -90,6 +92,25 @@ class PlainRelayEndpoint:
     def active(self) -> bool:
         """Whether its session, or link, is in the pump, and it is still an end of that."""
         return self.relay.active
+
+    def close_at_once(self) -> bool:
+        """See ``engine.RelayEndpoint.close_at_once``."""
+        sock = self.sock
+        if isinstance(sock, BufferedSocket) or self.out or sock.fileno() < 0:
+            return False
+        if isinstance(sock, ssl.SSLSocket):
+            if not say_end(sock):
+                return False
+        else:
+            try:
+                if sock.recv(1, socket.MSG_PEEK):
+                    return False
+            except BlockingIOError:
+                pass
+            except OSError:
+                return False
+        sock.close()
+        return True
 
     def peer_name(self) -> tuple[str, int] | None:
         """See ``engine.RelayEndpoint.peer_name``."""

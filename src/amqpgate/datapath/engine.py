@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -176,6 +177,22 @@ class HandedOverSocket:
     rest: bytes = b""
 
 
+def say_end(sock: ssl.SSLSocket) -> bool:
+    """Tell a peer of TLS that nothing more comes (RFC 8446, section 6.1), unless it has said more than that
+    itself; whether it was told. What it has said is dropped."""
+    try:
+        if sock.recv(1):
+            return False
+    except (ssl.SSLWantReadError, ssl.SSLZeroReturnError, ssl.SSLEOFError):
+        pass
+    except (OSError, ValueError):
+        return False
+    with contextlib.suppress(OSError, ValueError):
+        # The peer's own end is not waited for.
+        sock.unwrap()
+    return True
+
+
 class RelayEndpoint(Protocol):
     """One end of a session in the pump: a socket, or a ``PooledEndpoint``."""
 
@@ -183,6 +200,14 @@ class RelayEndpoint(Protocol):
     def sock(self) -> Socket:
         """Its socket. The endpoint owns it once it has entered the pump: the object that was handed over may
         not be used any more, and this may be another one.
+        """
+
+    def close_at_once(self) -> bool:
+        """Close the socket of an endpoint that has left the pump, if nothing of it is left; whether it was.
+
+        Where bytes are unsent, or unread, it was not: what is unread would make the kernel reset the
+        connection, and what the kernel has still to send be lost. Nor where it is a ``BufferedSocket``, or
+        broken. A peer that speaks TLS is told, and not waited for (`say_end`).
         """
 
     def peer_name(self) -> tuple[str, int] | None:

@@ -17,7 +17,7 @@ from amqpgate.policy.kinds.access_document import AccessPolicy
 from amqpgate.policy.kinds.audit import AUDIT, SessionAudit
 from amqpgate.policy.kinds.audit_document import AuditPolicy
 from amqpgate.policy.kinds.common import DefaultAccess
-from amqpgate.policy.kinds.compatibility import COMPATIBILITY, Compatibility, for_upstream
+from amqpgate.policy.kinds.compatibility import COMPATIBILITY, Compatibilities, Compatibility, for_upstream
 from amqpgate.policy.kinds.kind import (
     AnyPolicyKind,
     D,
@@ -72,6 +72,8 @@ class PolicySet:
     _by_kind: Mapping[str, KindPolicies[Document, object]] = attrs.field(init=False, repr=False)
     #: Those kinds that are compiled before a session needs them.
     _prepared: tuple[KindPolicies[Document, object], ...] = attrs.field(init=False, repr=False)
+    #: What they mean for those who have logged in, where it is the same for all of their sessions.
+    _known: dict[Principal, Meaning] = attrs.field(factory=dict, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         held = {
@@ -118,6 +120,22 @@ class PolicySet:
     def is_prepared(self, principal: Principal, connection: str) -> bool:
         """Whether the session's policies are compiled."""
         return all(held.is_ready(principal, connection) for held in self._prepared)
+
+    def known(self, principal: Principal, connection: str) -> SelectedPolicies | None:
+        """What they mean for the session, if they were asked for one that is like it (`keep`)."""
+        meaning = self._known.get(principal)
+        return None if meaning is None else SelectedPolicies(self, principal, connection, meaning)
+
+    def keep(self, selected: SelectedPolicies) -> None:
+        """Keep what they mean for a session, for its principal's next ones. Raises `SessionDeniedError`."""
+        if selected.is_known or any(self._by_kind[kind.name].chooses_sessions for kind in _MEANT):
+            return
+        meaning = Meaning(selected.access, selected.limits, selected.transform, selected.compatibilities)
+        if any(limit.is_own for limit in meaning.limits):
+            return
+        if len(self._known) >= KEPT_KEYS:
+            self._known.clear()
+        self._known[selected.principal] = meaning
 
     def prepare(self, principal: Principal, connection: str) -> SessionAccess:
         """Compile the session's policies: for a thread that nobody waits for. It may be several at once."""
@@ -192,6 +210,20 @@ class PolicySet:
         return self.for_principal(operation.principal).decide(operation)
 
 
+@attrs.frozen(eq=False)
+class Meaning:
+    """What the policies of a set mean for a session."""
+
+    access: SessionAccess
+    limits: tuple[SharedLimit, ...]
+    transform: Transform | None
+    compatibilities: Compatibilities
+
+
+#: The kinds that a `Meaning` is of.
+_MEANT: Final = (ACCESS, RATE, TRANSFORM, COMPATIBILITY)
+
+
 @attrs.frozen(eq=False, slots=False)
 class SelectedPolicies:
     """What the policies of a set mean for one session that is about to begin: each kind is asked once."""
@@ -199,21 +231,49 @@ class SelectedPolicies:
     policies: PolicySet
     principal: Principal
     connection: str
+    #: What they have meant for another one of its principal's; None: that is not known.
+    _meaning: Meaning | None = None
 
-    @cached_property
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing has to be found out."""
+        return self._meaning is not None
+
+    @property
     def access(self) -> SessionAccess:
         """What the session may do."""
+        return self._access if self._meaning is None else self._meaning.access
+
+    @property
+    def limits(self) -> tuple[SharedLimit, ...]:
+        """The limits that hold for it."""
+        return self._limits if self._meaning is None else self._meaning.limits
+
+    @property
+    def transform(self) -> Transform | None:
+        """What is changed for it, or None. Raises `SessionDeniedError`."""
+        return self._transform if self._meaning is None else self._meaning.transform
+
+    @property
+    def compatibilities(self) -> Compatibilities:
+        """Which habits of an older broker it is given."""
+        return self._compatibilities if self._meaning is None else self._meaning.compatibilities
+
+    @cached_property
+    def _access(self) -> SessionAccess:
         return self.policies.compiled(ACCESS, self.principal, self.connection)
 
     @cached_property
-    def limits(self) -> tuple[SharedLimit, ...]:
-        """The limits that hold for it."""
+    def _limits(self) -> tuple[SharedLimit, ...]:
         return self.policies.compiled(RATE, self.principal, self.connection)
 
     @cached_property
-    def transform(self) -> Transform | None:
-        """What is changed for it, or None. Raises `SessionDeniedError`."""
+    def _transform(self) -> Transform | None:
         return self.policies.compiled(TRANSFORM, self.principal, self.connection)
+
+    @cached_property
+    def _compatibilities(self) -> Compatibilities:
+        return self.policies.compiled(COMPATIBILITY, self.principal, self.connection)
 
 
 @attrs.frozen(eq=False)
@@ -241,6 +301,11 @@ class KindPolicies(Generic[D, S]):
         object.__setattr__(self, "_chooses_sessions", any(0 < percent < 100 for _, percent in self._modes))
         if self.kind.variables is not None:
             object.__setattr__(self, "_variables", tuple(map(self.kind.variables, self.documents)))
+
+    @property
+    def chooses_sessions(self) -> bool:
+        """Whether a document is enforced for some sessions of a principal, and not for others."""
+        return self._chooses_sessions
 
     @property
     def is_shared(self) -> bool:

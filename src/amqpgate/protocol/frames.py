@@ -38,6 +38,8 @@ FRAME_MIN_SIZE: Final = 4096
 
 #: type, channel, size.
 FRAME_HEAD: Final = Struct(">BHI")
+_HEAD_SIZE: Final = FRAME_HEAD.size
+_unpack_head: Final = FRAME_HEAD.unpack_from
 
 HEARTBEAT: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
@@ -75,7 +77,7 @@ class FrameDecoder:
         self.is_broken = False
         #: Whether there are bytes that may be a frame. Asked, and not counted: each read asks.
         self.has_more = False
-        self._buffer = bytearray()
+        self._buffer: bytes | bytearray = b""
         self._pos = 0
 
     def __len__(self) -> int:
@@ -85,12 +87,16 @@ class FrameDecoder:
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Add bytes as they were received."""
         if self._pos == len(self._buffer):
-            self._buffer.clear()
+            # Mostly what is received is one frame, or some: then nothing is copied but payloads.
+            self._buffer = data if isinstance(data, bytes) else bytearray(data)
             self._pos = 0
-        elif self._pos >= _COMPACT_AT:
-            del self._buffer[: self._pos]
-            self._pos = 0
-        self._buffer += data
+        else:
+            if isinstance(self._buffer, bytes):
+                self._buffer = bytearray(self._buffer)
+            if self._pos >= _COMPACT_AT:
+                del self._buffer[: self._pos]
+                self._pos = 0
+            self._buffer += data
         self.has_more = True
 
     def next(self) -> Frame | None:
@@ -100,33 +106,41 @@ class FrameDecoder:
         known), lacks its end byte or has an unknown type, in this order, which is RabbitMQ's. The first
         two leave ``is_broken`` set, and calling again raises again; the third one can be passed over.
         """
-        pos = self._pos
-        available = len(self._buffer) - pos
-        if available < FRAME_HEAD.size:
+        buffer, pos = self._buffer, self._pos
+        available = len(buffer) - pos
+        if available < _HEAD_SIZE:
             return None
         frame_type: int
         channel: int
         size: int
-        frame_type, channel, size = FRAME_HEAD.unpack_from(self._buffer, pos)
+        frame_type, channel, size = _unpack_head(buffer, pos)
         if size > self.frame_max > 0:
             self.is_broken = True
             reason = f"{{frame_too_large,{size},{self.frame_max - FRAME_OVERHEAD}}}"
             raise _frame_error(frame_type, channel, size, reason)
         if available < size + FRAME_OVERHEAD:
             return None
-        start = pos + FRAME_HEAD.size
+        start = pos + _HEAD_SIZE
         end = start + size
-        if self._buffer[end] != FRAME_END:
+        if buffer[end] != FRAME_END:
             self.is_broken = True
             raise _frame_error(frame_type, channel, size, "invalid_frame_end_marker")
-        # Slicing the bytearray itself would copy twice.
-        with memoryview(self._buffer) as view:
-            payload = bytes(view[start:end])
+        payload = buffer[start:end] if isinstance(buffer, bytes) else self._bytes(start, end)
         self._pos = end + 1
-        self.has_more = end + 1 < len(self._buffer)
+        self.has_more = available > size + FRAME_OVERHEAD
         if frame_type not in FRAME_TYPES:
             raise unknown_frame(frame_type, channel, payload)
         return Frame(frame_type, channel, payload)
+
+    def only_method(self, data: bytes) -> bytes | None:
+        """The payload of what was received, where it is a method frame of channel 0, and nothing else.
+
+        None: it is to be fed. So is most of a conversation that goes to and fro; it is not buffered then.
+        """
+        size = len(data) - FRAME_OVERHEAD
+        if self.has_more or size < 0 or size > self.frame_max > 0 or data[-1] != FRAME_END:
+            return None
+        return data[_HEAD_SIZE:-1] if _unpack_head(data) == (FRAME_METHOD, 0, size) else None
 
     def take(self, count: int) -> bytes | None:
         """The next ``count`` bytes raw, or None while there are fewer."""
@@ -134,8 +148,7 @@ class FrameDecoder:
             return None
         self._pos += count
         self.has_more = self._pos < len(self._buffer)
-        with memoryview(self._buffer) as view:
-            return bytes(view[self._pos - count : self._pos])
+        return self._bytes(self._pos - count, self._pos)
 
     def peek(self) -> int | None:
         """The next byte, left where it is."""
@@ -144,10 +157,17 @@ class FrameDecoder:
     def take_rest(self) -> bytes:
         """All bytes that are in no frame yet; the decoder is empty afterwards."""
         data = bytes(self._buffer[self._pos :])
-        self._buffer = bytearray()
+        self._buffer = b""
         self._pos = 0
         self.has_more = False
         return data
+
+    def _bytes(self, start: int, end: int) -> bytes:
+        if isinstance(self._buffer, bytes):
+            return self._buffer[start:end]
+        # Slicing a bytearray itself would copy twice.
+        with memoryview(self._buffer) as view:
+            return bytes(view[start:end])
 
 
 def _frame_error(frame_type: int, channel: int, size: int, reason: str) -> ProtocolViolation:

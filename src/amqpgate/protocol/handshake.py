@@ -87,6 +87,9 @@ class ConnectionState(Enum):
     #: Nothing is sent any more, and what arrives is dropped.
     CLOSED = "closed"
 
+    # There is one of each: an enum's own hashes its name, in Python.
+    __hash__ = object.__hash__
+
 
 #: What stands for the protocol header in the table.
 PROTOCOL_HEADER_SENT: Final = "protocol header"

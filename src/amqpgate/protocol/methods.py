@@ -23,6 +23,9 @@ class Role(Enum):
     #: The one that listened.
     SERVER = "server"
 
+    # There is one of each: an enum's own hashes its name, in Python.
+    __hash__ = object.__hash__
+
     @property
     def peer(self) -> Role:
         """The other one."""

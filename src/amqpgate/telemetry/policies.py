@@ -47,20 +47,19 @@ class PolicyMetrics:
             ["kind", "policy"],
             registry=registry,
         )
-        self._held: set[tuple[str, str]] = set()
+        #: Of those that are in force, by kind and name.
+        self._held: dict[tuple[str, str], Counter] = {}
 
     def hold(self, policies: Iterable[tuple[str, str]]) -> None:
         """These are in force: their kinds and names."""
         held = set(policies)
-        for kind, policy in self._held - held:
+        for kind, policy in self._held.keys() - held:
             self._selected.remove(kind, policy)
-        for kind, policy in held:
-            self._selected.labels(kind, policy)
-        self._held = held
+        self._held = {key: self._selected.labels(*key) for key in held}
 
     def selected(self, kind: str, policy: str) -> None:
         """One of them has selected a session."""
-        self._selected.labels(kind, policy).inc()
+        self._held[kind, policy].inc()
 
     def in_force(self, digest: str) -> None:
         """Policies with this digest, or none, have been put in force."""

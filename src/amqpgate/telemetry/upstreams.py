@@ -28,6 +28,9 @@ class UpstreamMetrics:
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
             registry=registry,
         )
+        # Each login asks: to look one up by its labels takes prometheus_client as long as to count.
+        self._dials_of: dict[tuple[str, str, str], Counter] = {}
+        self._dial_of: dict[str, Histogram] = {}
         self._ejections = Counter(
             "amqpgate_upstream_ejections_total",
             "Times that an endpoint was left out since connections failed there.",
@@ -69,12 +72,19 @@ class UpstreamMetrics:
         self._up.labels(upstream, endpoint).set(1)
 
     def dial_took(self, upstream: str, seconds: float) -> None:
-        self._dial.labels(upstream).observe(seconds)
+        taken = self._dial_of.get(upstream)
+        if taken is None:
+            taken = self._dial_of[upstream] = self._dial.labels(upstream)
+        taken.observe(seconds)
 
     def dialled(self, upstream: str, endpoint: str, outcome: str) -> None:
         """``outcome``: connected, failed, or (after it was connected, before it was open) broken; one of
         ``OUTCOMES``."""
-        self._dials.labels(upstream, endpoint, outcome).inc()
+        key = upstream, endpoint, outcome
+        dials = self._dials_of.get(key)
+        if dials is None:
+            dials = self._dials_of[key] = self._dials.labels(*key)
+        dials.inc()
 
     def ejected(self, upstream: str, endpoint: str) -> None:
         self._ejections.labels(upstream, endpoint).inc()

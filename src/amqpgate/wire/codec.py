@@ -24,6 +24,16 @@ from amqpgate.wire.primitives import CANNOT_DECODE, Buffer
 _IDS: Final = Struct(">I")
 _HEADER: Final = Struct(">HHQ")
 
+#: Methods of which each connection says the same: tune, tune-ok, open, open-ok and close-ok of class
+#: connection, open, open-ok and close-ok of class channel. There is no login in them.
+_REPEATED: Final = frozenset(
+    {0x000A001E, 0x000A001F, 0x000A0028, 0x000A0029, 0x000A0033, 0x0014000A, 0x0014000B, 0x00140029}
+)
+#: Bytes of the longest that is kept as what it was decoded to, and how many are: peers choose them.
+_LONGEST_REPEATED: Final = 64
+_MOST_REPEATED: Final = 64
+_KNOWN: Final[dict[tuple[bytes, Dialect], Method]] = {}
+
 
 @frozen
 class ContentHeader:
@@ -72,6 +82,12 @@ def decode_method(payload: Buffer, dialect: Dialect = RABBITMQ_0_9_1) -> Method:
     if end < 4:
         raise _unknown_frame(1, payload)
     index: int = _IDS.unpack_from(payload)[0]
+    key: tuple[bytes, Dialect] | None = None
+    if index in _REPEATED and end <= _LONGEST_REPEATED:
+        key = bytes(payload), dialect
+        known = _KNOWN.get(key)
+        if known is not None:
+            return known
     cls = methods(dialect).get(index)
     if cls is None:
         class_id, method_id = index >> 16, index & 0xFFFF
@@ -79,7 +95,7 @@ def decode_method(payload: Buffer, dialect: Dialect = RABBITMQ_0_9_1) -> Method:
             540, f"unknown method {{{class_id},{method_id}}}", class_id=class_id, method_id=method_id
         )
     try:
-        return cls.decode(payload, 4, end, dialect)
+        method = cls.decode(payload, 4, end, dialect)
     except ProtocolViolation as violation:
         text = violation.text
         if text == CANNOT_DECODE:
@@ -88,6 +104,11 @@ def decode_method(payload: Buffer, dialect: Dialect = RABBITMQ_0_9_1) -> Method:
         raise ProtocolViolation(
             violation.code, text, class_id=cls.CLASS_ID, method_id=cls.METHOD_ID
         ) from None
+    if key is not None:
+        if len(_KNOWN) >= _MOST_REPEATED:
+            _KNOWN.clear()
+        _KNOWN[key] = method
+    return method
 
 
 def _unknown_frame(frame_type: int, payload: Buffer) -> ProtocolViolation:

@@ -244,6 +244,12 @@ def _put_entries(of_table: tuple[tuple[str, Field], ...], dialect: Dialect) -> b
                 out += encoded
             kind = encodes.get(field.tag)
             value = field.value
+            # Most of what peers say of themselves.
+            if kind is FieldKind.LONGSTR and type(value) is str:
+                encoded = value.encode("utf-8", "surrogateescape")
+                out += field.tag.encode() + LONG.pack(len(encoded))
+                out += encoded
+                continue
             if kind is FieldKind.TABLE and isinstance(value, Table):
                 out += field.tag.encode() + b"\x00\x00\x00\x00"
                 opened.append((iter(value.entries), True, len(out) - 4))
@@ -252,12 +258,8 @@ def _put_entries(of_table: tuple[tuple[str, Field], ...], dialect: Dialect) -> b
                 out += field.tag.encode() + b"\x00\x00\x00\x00"
                 opened.append((iter([("", item) for item in value]), False, len(out) - 4))
                 break
-            # Most of what peers say of themselves.
-            if kind is FieldKind.LONGSTR and type(value) is str:
-                encoded = value.encode("utf-8", "surrogateescape")
-                scalar: bytes | None = LONG.pack(len(encoded)) + encoded
-            elif kind is FieldKind.BOOL and type(value) is bool:
-                scalar = b"\x01" if value else b"\x00"
+            if kind is FieldKind.BOOL and type(value) is bool:
+                scalar: bytes | None = b"\x01" if value else b"\x00"
             else:
                 scalar = None if kind is None else _SCALARS[kind](value)
             if scalar is None:

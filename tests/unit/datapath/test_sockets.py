@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import socket
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
+import trustme
 
 from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.engine import End, HandedOverSocket, Socket
@@ -157,3 +159,75 @@ def test_there_is_no_object_for_a_socket_while_nobody_asks(rig: Rig) -> None:
     handler.relay.finish()
     for endpoint in handler.relay.endpoints:
         endpoint.sock.close()
+
+
+def test_a_socket_of_which_nothing_is_left_is_closed_at_once(rig: Rig) -> None:
+    far, handler = session(rig)
+    handler.relay.finish()
+    fds = [endpoint.sock.fileno() for endpoint in handler.relay.endpoints]
+    assert all(endpoint.close_at_once() for endpoint in handler.relay.endpoints)
+    for fd in fds:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+    assert [sock.recv(1) for sock in far] == [b"", b""]
+    assert not any(endpoint.close_at_once() for endpoint in handler.relay.endpoints), "it is closed"
+    assert [endpoint.peer_name() for endpoint in handler.relay.endpoints] == [None, None]
+
+
+def test_a_socket_with_something_unread_is_not(rig: Rig) -> None:
+    far, handler = session(rig)
+    handler.relay.finish()
+    far[Side.CLIENT].send(b"x")
+    client, broker = handler.relay.endpoints
+    assert (client.close_at_once(), broker.close_at_once()) == (False, True)
+    with closing(client.sock) as sock:
+        assert received(sock) == b"x"
+
+
+def test_a_socket_with_something_unsent_is_not(rig: Rig) -> None:
+    _, handler = session(rig)
+    endpoint = handler.relay.endpoints[Side.CLIENT]
+    while not endpoint.waiting:
+        endpoint.put(HEARTBEAT * 10_000)
+    handler.relay.finish()
+    assert not endpoint.close_at_once()
+    for either in handler.relay.endpoints:
+        either.sock.close()
+
+
+def secured() -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
+    """As ``connected``, both after their handshake."""
+    authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
+    for_server, for_client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("localhost").configure_cert(for_server)
+    authority.configure_trust(for_client)
+    there, here = connected()
+    far = for_client.wrap_socket(
+        there, server_hostname="localhost", do_handshake_on_connect=False, suppress_ragged_eofs=False
+    )
+    near = for_server.wrap_socket(here, server_side=True, do_handshake_on_connect=False)
+    shaken: set[ssl.SSLSocket] = set()
+    while len(shaken) < 2:
+        for sock in (far, near):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                sock.do_handshake()
+                shaken.add(sock)
+    return far, near
+
+
+def test_a_peer_that_speaks_tls_is_told(rig: Rig) -> None:
+    (far, near), (broker, rest) = secured(), connected()
+    hops = HandedOverSocket(near, 4096, 0), HandedOverSocket(rest, 4096, 0)
+    handler = Quiet()
+    handler.relay = make_relay(handler, *hops, flows=None)
+    rig.sockets += [far, broker]
+    rig.pump.add(handler.relay)
+    handler.relay.finish()
+    far.sendall(b"x")
+    client, broker_end = handler.relay.endpoints
+    assert (client.close_at_once(), broker_end.close_at_once()) == (False, True)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        far.unwrap()
+    assert client.close_at_once(), "it has said that it ends, and nothing else"
+    far.unwrap()
+    assert near.fileno() == -1

@@ -97,6 +97,16 @@ spec:
 """
 
 
+RATES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: rates}
+spec:
+  subjects: [{user: bob}]
+  limits: [{id: all, per: [user], messages: 10/s}]
+"""
+
+
 class TestPreparing:
     def test_what_is_prepared_is_not_made_again(self) -> None:
         policy_set = build([Source(f"{n}.yaml", text.encode()) for n, text in enumerate((OWN, AUDIT, TRACE))])
@@ -132,6 +142,38 @@ class TestPreparing:
             assert selected.access is policy_set.prepare(BOB, "one")
             assert (selected.limits, selected.transform) == ((), None)
         assert sorted(asked) == ["AccessPolicy", *["AccessPolicy"] * 2, "RatePolicy", "TransformPolicy"]
+
+    def test_what_they_mean_is_kept_for_the_principals_next_session(self) -> None:
+        policy_set = build([Source("own.yaml", OWN.encode())])
+        assert policy_set.known(BOB, "one") is None
+        first = SelectedPolicies(policy_set, BOB, "one")
+        policy_set.keep(first)
+        second = policy_set.known(attrs.evolve(BOB, upstream_user="shared"), "two")
+        assert second is not None
+        assert (second.connection, second.principal.upstream_user) == ("two", "shared")
+        assert (second.access, second.limits, second.transform) == (first.access, (), None)
+        assert policy_set.known(Principal("al", BOB.vhost), "three") is None
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            OWN.replace("spec:", "spec:\n  mode: shadow\n  enforcePercent: 50"),
+            RATES.replace("[user]", "[connection]"),
+        ],
+        ids=["a document chooses sessions", "a limit of each connection"],
+    )
+    def test_what_differs_between_its_sessions_is_not(self, text: str) -> None:
+        policy_set = build([Source("some.yaml", text.encode())])
+        policy_set.keep(SelectedPolicies(policy_set, BOB, "one"))
+        assert policy_set.known(BOB, "two") is None
+
+    def test_who_is_kept_is_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "KEPT_KEYS", 2)
+        policy_set = build([Source("own.yaml", OWN.encode())])
+        users = [Principal(user, "/") for user in ("a", "b", "c")]
+        for user in users:
+            policy_set.keep(SelectedPolicies(policy_set, user, "one"))
+        assert [policy_set.known(user, "two") is None for user in users] == [True, True, False]
 
     def test_without_policies_it_is_prepared_at_once(self) -> None:
         policy_set = PolicySet.empty()

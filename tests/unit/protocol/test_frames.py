@@ -13,7 +13,9 @@ from amqpgate.protocol.frames import HEARTBEAT, Frame, FrameDecoder, body_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.frames import content_frames
 
-FRAMES = st.builds(Frame, st.sampled_from([1, 2, 3, 8]), st.integers(0, 65_535), st.binary(max_size=40))
+FRAMES = st.builds(
+    Frame, st.sampled_from([1, 2, 3, 8]), st.just(0) | st.integers(0, 65_535), st.binary(max_size=40)
+)
 
 
 def decode_all(decoder: FrameDecoder) -> list[Frame]:
@@ -203,3 +205,25 @@ def test_content_frames_decode_to_what_was_sent(payload: bytes, frame_max: int) 
     assert second == Frame(2, 9, b"\x00\x3c\x00\x00" + len(payload).to_bytes(8, "big") + properties.encode())
     assert b"".join(frame.payload for frame in rest) == payload
     assert all(frame.type == 3 and frame.channel == 9 and frame.payload for frame in rest)
+
+
+@given(st.lists(FRAMES, max_size=2), st.binary(max_size=3), st.integers(0, 12))
+def test_a_method_alone_is_told_before_it_is_fed(frames: list[Frame], rest: bytes, cut: int) -> None:
+    octets = b"".join(encode_frame(*frame) for frame in frames) + rest
+    octets = octets[: len(octets) - cut % (len(octets) + 1)] if cut > 10 else octets
+    decoder, alone = FrameDecoder(), FrameDecoder()
+    decoder.feed(octets)
+    try:
+        got = decode_all(decoder)
+    except ProtocolViolation:
+        got = []
+    is_one = len(got) == 1 and len(decoder) == 0 and got[0][:2] == (1, 0)
+    assert alone.only_method(octets) == (got[0].payload if is_one else None)
+    alone.feed(b"\x01")
+    assert alone.only_method(encode_frame(1, 0, b"")) is None, "it is in the middle of something"
+
+
+def test_a_method_that_is_too_large_is_fed() -> None:
+    octets = encode_frame(1, 0, bytes(65))
+    assert FrameDecoder(64).only_method(octets) is None
+    assert FrameDecoder(65).only_method(octets) == bytes(65)

@@ -227,3 +227,27 @@ def test_headers_of_the_old_classes() -> None:
 def test_lookups_are_made_once() -> None:
     assert codec.methods(RABBITMQ_0_9_1) is codec.methods(RABBITMQ_0_9_1)
     assert codec.properties(RABBITMQ_0_9_1)[60] is v0_9_1.BasicProperties
+
+
+def test_what_each_connection_says_is_decoded_once() -> None:
+    opened = v0_9_1.ConnectionOpen("/known").encode()
+    assert decode_method(opened) is decode_method(memoryview(opened))
+    # A login is not kept, however short.
+    said = v0_9_1.ConnectionSecureOk(b"secret").encode()
+    assert decode_method(said) is not decode_method(said)
+    long = v0_9_1.ConnectionOpen("/" + 64 * "x").encode()
+    assert decode_method(long) is not decode_method(long)
+
+
+def test_the_same_bytes_in_another_dialect_are_another_method() -> None:
+    opened = v0_9_1.ConnectionOpen("/both").encode()
+    assert isinstance(decode_method(opened), v0_9_1.ConnectionOpen)
+    assert isinstance(decode_method(opened, RABBITMQ_0_8), v0_8.ConnectionOpen)
+
+
+def test_what_is_kept_of_them_is_bounded() -> None:
+    first = decode_method(v0_9_1.ConnectionOpen("/first").encode())
+    for number in range(100):
+        decode_method(v0_9_1.ConnectionOpen(f"/{number}").encode())
+    assert decode_method(v0_9_1.ConnectionOpen("/first").encode()) is not first
+    assert len(codec._KNOWN) <= 64

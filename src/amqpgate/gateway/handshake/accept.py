@@ -325,7 +325,7 @@ class ClientArrival:
         if early is None:
             return await self._establish_late(caller)
         try:
-            with self.deadline.standing_still():
+            with self.deadline.standing_still() if router.is_paused(early) else contextlib.nullcontext():
                 dialler = await router.dialler(self.listener, before, caller.session_id, early=early)
             greeting, line = await dialler.greet()
             if line is not None and self.timing is not None:
@@ -338,7 +338,7 @@ class ClientArrival:
         passthrough = Passthrough(client, dialler, greeting, line)
         try:
             established = await passthrough.run()
-            router.count_shadow(router.table.choose(established.policies.principal, caller.session_id))
+            router.count_shadows(established.policies.principal, caller.session_id)
             return established
         except (UpstreamUnavailableError, ConfigError) as error:
             # No broker answers, or there is no login for it.

@@ -16,7 +16,8 @@ from __future__ import annotations
 import logging
 import time
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
+from typing import Final
 
 import attrs
 
@@ -45,6 +46,9 @@ log = logging.getLogger(__name__)
 #: Seconds that a connection waits for the first grant of a limit that other processes share (`distributed`).
 FIRST_GRANT = 1.0
 
+#: Sets of limits of which it is known whom a connection asks at each stage.
+_MOST_KNOWN: Final = 128
+
 
 class AdmissionStage(Enum):
     """When a connection asks."""
@@ -52,6 +56,9 @@ class AdmissionStage(Enum):
     ARRIVAL = "arrival"
     LOGIN = "login"
     OPEN = "open"
+
+    # There is one of each: an enum's own hashes its name, in Python.
+    __hash__ = object.__hash__
 
 
 @attrs.frozen(eq=False)
@@ -65,6 +72,11 @@ class ConnectionPolicies:
     #: None: there are no audit records.
     audit: AuditTrail | None
 
+    @property
+    def limit_strangers(self) -> bool:
+        """Whether a limit holds for connections that are not open yet."""
+        return self.in_force.now.limits_strangers
+
     def of_stranger(self, principal: Principal, session: str) -> SelectedPolicies | None:
         """Those that limit a connection which has not said all of itself; None: none does.
 
@@ -77,6 +89,9 @@ class ConnectionPolicies:
         """The policies in force that select the session, compiled."""
         while True:
             policies = self.in_force.now
+            known = policies.known(principal, session)
+            if known is not None:
+                return known
             if not policies.is_prepared(principal, session):
                 source = source_of(principal.source or "")
                 await in_trio(self.compiler.run_for, source, partial(policies.prepare, principal, session))
@@ -92,11 +107,14 @@ class ConnectionPolicies:
     def why_not_open(self, selected: SelectedPolicies) -> str | None:
         """Why a policy denies the principal its virtual host, in RabbitMQ's words for it; None: none does."""
         principal, session, access = selected.principal, selected.connection, selected.access
+        if selected.is_known and access.enforced.is_free("connection.open"):
+            return None
         operation = Operation(principal, "connection.open")
         verdict = access.enforced.decide(operation)
         if verdict.allowed:
             self.reports.allowed(verdict)
             try:
+                selected.policies.keep(selected)
                 _ = selected.transform
             except SessionDeniedError as error:
                 # The client is not told which policies there are.
@@ -127,7 +145,7 @@ class AdmissionControl:
 
     async def enter(self, stage: AdmissionStage, selected: SelectedPolicies) -> OverLimit | None:
         """Return when the connection that these policies select may come in: None; or why it may not."""
-        limits = tuple(limit for limit in selected.limits if _holds(stage, limit))
+        limits = _holding(stage, selected.limits)
         if not limits:
             return None
         taken = self.buckets.take(limits, time.monotonic(), counts=False)
@@ -210,6 +228,11 @@ class AdmissionControl:
                 for bucket in held:
                     bucket.take(-1)
                 raise
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _holding(stage: AdmissionStage, limits: tuple[SharedLimit, ...]) -> tuple[SharedLimit, ...]:
+    return tuple(limit for limit in limits if _holds(stage, limit))
 
 
 def _holds(stage: AdmissionStage, limit: SharedLimit) -> bool:

@@ -163,6 +163,11 @@ class ClientHandshake:
 
     # -- whether it may come in ---------------------------------------------------------------
 
+    async def admit_login(self, user: str | None) -> None:
+        """Wait until the client may log in as ``user``, or refuse it."""
+        if self.context.policies.limit_strangers:
+            await self.admit(AdmissionStage.LOGIN, self.principal(user, ""), amqp.ConnectionStartOk)
+
     async def admit(self, stage: AdmissionStage, principal: Principal, method: type[Method]) -> None:
         """Wait until the client may come in, or refuse it. ``method`` is what it asks with."""
         why_not = await self.why_not(stage, principal, method)

@@ -83,7 +83,7 @@ class LateBinding:
         named = user
         if certain is not None and certain.settings.has_login:
             named = principals.at_login(client, certain, user)
-        await client.admit(AdmissionStage.LOGIN, client.principal(named, ""), amqp.ConnectionStartOk)
+        await client.admit_login(named)
         if certain is not None and pooled.may_share(certain):
             preauthenticated = await in_trio(pooled.preauthenticate, certain)
             self.broker = None if preauthenticated is None else preauthenticated.broker.hop

@@ -27,7 +27,7 @@ from amqpgate.config import Address, Listener, Settings
 from amqpgate.gateway.transport.binding import LINGER, bind_all
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.listener import BACKLOG, BREATH, accept, take
-from amqpgate.gateway.transport.method_stream import prepare_listening
+from amqpgate.gateway.transport.method_stream import is_paced, prepare_listening
 from amqpgate.gateway.transport.reuseport import choose_all, choose_among
 from amqpgate.gateway.transport.waiting import checkpoint, sleep
 
@@ -156,11 +156,12 @@ class Listeners:
 
     async def _accept(self, sock: socket.socket, listener: Listener) -> None:
         with sock:
+            paced = is_paced(sock)
             try:
                 while True:
                     try:
                         for _ in range(MOST_ACCEPTED):
-                            self._take_in(*await accept(sock), listener)
+                            self._take_in(*await accept(sock, is_paced=paced), listener)
                         await checkpoint()
                     except (MemoryError, SystemError):
                         # Memory was wanted for one connection; Python's own accept does not always say so.
@@ -173,7 +174,7 @@ class Listeners:
                 self._changed.set()
             finally:
                 with contextlib.suppress(OSError):
-                    while (came := take(sock)) is not None:
+                    while (came := take(sock, is_paced=paced)) is not None:
                         self._take_in(*came, listener)
 
     def _take_in(self, connection: socket.socket, address: str, listener: Listener) -> None:

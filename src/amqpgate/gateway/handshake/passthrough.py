@@ -74,6 +74,8 @@ class Passthrough:
     line: DialedBroker | None
     #: The upstream's own login, under way; None: the client logs in itself.
     own: Exchange | None = attrs.field(default=None, init=False)
+    #: What the broker hears together with what comes next.
+    _unsaid: bytes = attrs.field(default=b"", init=False)
 
     @property
     def address(self) -> str:
@@ -152,8 +154,7 @@ class Passthrough:
         user = self._said(watcher)
         if settings.has_login:
             user = self.client.context.principals.at_login(self.client, self.dialler, user)
-        stranger = self.client.principal(user, "")
-        await self.client.admit(AdmissionStage.LOGIN, stranger, amqp.ConnectionStartOk)
+        await self.client.admit_login(user)
         start = await self._dial()
         assert self.line is not None
         self.own = own_exchange(self.line, settings)
@@ -188,7 +189,12 @@ class Passthrough:
         assert self.line is not None, "it has proposed a tune"
         upstream = tune_for(asked, theirs, client, self.line.hop.interpreter)
         tune_ok = amqp.ConnectionTuneOk(upstream.channel_max, upstream.frame_max, upstream.heartbeat)
-        await self._to_broker(tune_ok)
+        said = self.line.hop.frame_of(tune_ok)
+        if self.client.hop.decoder.has_more:
+            # The client has not waited before it said open: neither does the broker wait for tune-ok alone.
+            self._unsaid = said
+        else:
+            await self._to_broker(said)
         return client, upstream
 
     async def _tune_from_broker(self, watcher: SaslWatcher) -> amqp.ConnectionTune:
@@ -253,8 +259,11 @@ class Passthrough:
         """A method, or a frame that has been made of one."""
         assert self.line is not None, "dialled before start-ok goes on"
         hop = self.line.hop
+        frame = said if isinstance(said, bytes) else hop.frame_of(said)
+        if self._unsaid:
+            frame, self._unsaid = self._unsaid + frame, b""
         try:
-            await hop.send(said if isinstance(said, bytes) else hop.frame_of(said))
+            await hop.send(frame)
         except StreamClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
 

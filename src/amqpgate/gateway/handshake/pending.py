@@ -45,10 +45,16 @@ class PendingHandshake:
     #: Whom it counts for; None: a balancer has not said yet whom it comes from.
     source: str | None = attrs.field(default=None, init=False)
     gave_way: bool = attrs.field(default=False, init=False)
+    #: What is waited for.
+    silence: Silence | None = attrs.field(default=None, init=False)
 
     def comes_from(self, source: str) -> None:
         """It is known whom it counts for."""
         self.source = source
+
+    def owes(self, silence: Silence | None) -> None:
+        """This is waited for from now on."""
+        self.silence = silence
 
     def give_way(self) -> None:
         """End it, for another one."""
@@ -109,10 +115,13 @@ class PendingHandshakes:
 
     def awaits(self, handshake: PendingHandshake, silence: Silence | None) -> None:
         """What the client owes from now on; None: nothing, or it has shown that it means it."""
-        for waiting in self._waiting.values():
-            waiting.pop(handshake, None)
-        if silence is not None and handshake in self._all:
-            self._waiting[silence][handshake] = None
+        before = handshake.silence
+        if before is not None:
+            del self._waiting[before][handshake]
+        after = silence if handshake in self._all else None
+        if after is not None:
+            self._waiting[after][handshake] = None
+        handshake.owes(after)
 
     def leave(self, handshake: PendingHandshake) -> None:
         """It is over, one way or another. Idempotent."""

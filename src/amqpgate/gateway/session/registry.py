@@ -29,6 +29,7 @@ from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.tasks import contained
 from amqpgate.logs import log_failure
 from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAccess, SessionDeniedError
+from amqpgate.policy.kinds.compatibility import for_upstream
 from amqpgate.telemetry.faults import FAULTS
 
 log = logging.getLogger(__name__)
@@ -143,7 +144,7 @@ class SessionRegistry:
         )
         if transform is not None:
             session_policies.transform_by(transform)
-        session_policies.adapt_by(policies.policies.compatibility_for(principal, facts.cluster))
+        session_policies.adapt_by(for_upstream(policies.compatibilities, facts.cluster))
         notice = BlockedNotice("connection.blocked" in established.capabilities)
         session = Session(session_id, facts, session_policies, self._on_over, notice)
         largest = self.settings.largest_frame

@@ -17,9 +17,8 @@ always comes at a frame boundary, also in the middle of a message.
 from __future__ import annotations
 
 import logging
-import socket
-import ssl
 from collections.abc import Callable, Coroutine
+from typing import Final
 
 import attrs
 
@@ -49,11 +48,15 @@ class Farewell:
     answer_due: bool = False
 
 
+#: Where both peers have agreed to close.
+_ALL_SAID: Final = Farewell()
+
+
 def farewells(session: Session) -> tuple[Farewell, Farewell]:
     """What the client and the broker hear, from why the session ended."""
     outcome = session.outcome
     if session.closing is CloseState.DONE:
-        return Farewell(), Farewell()
+        return _ALL_SAID, _ALL_SAID
     if session.closing is CloseState.ASKED:
         return _told_already(session, Side.CLIENT), _told_already(session, Side.UPSTREAM)
     if isinstance(outcome.error, ProtocolViolation):
@@ -78,7 +81,7 @@ def _told_already(session: Session, side: Side) -> Farewell:
     outcome = session.outcome
     if outcome.side is side and outcome.end in (End.GONE, End.SILENT):
         return Farewell(gone=True)
-    return Farewell(answer_due=side.other in session.end.closers)
+    return Farewell(answer_due=True) if side.other in session.end.closers else _ALL_SAID
 
 
 def _after_violation(outcome: SessionOutcome, error: ProtocolViolation) -> tuple[Farewell, Farewell]:
@@ -141,8 +144,11 @@ class Parting:
         if session.bridge is not None and said[0].close is not None:
             kept = session.bridge.rest()
         # There is no socket where others use the connection to the broker.
-        sides = [side for side in (Side.CLIENT, Side.UPSTREAM) if relay.endpoints[side].sock is not None]
-        sides = [side for side in sides if said[side] != Farewell() or not _close(relay.endpoints[side])]
+        sides = [
+            endpoint.side
+            for endpoint, farewell in zip(relay.endpoints, said, strict=True)
+            if not endpoint.is_pooled and not (farewell is _ALL_SAID and endpoint.close_at_once())
+        ]
         self._left = len(sides)
         if not sides:
             self.on_over()
@@ -162,25 +168,6 @@ class Parting:
             self._left -= 1
             if not self._left:
                 self.on_over()
-
-
-def _close(endpoint: RelayEndpoint) -> bool:
-    """Close a hop on which all has been said, if nothing of it is left; whether it was.
-
-    The kernel sends the rest. What is unread would make it reset the connection, and what it sends be lost.
-    """
-    sock = endpoint.sock
-    if not isinstance(sock, socket.socket) or isinstance(sock, ssl.SSLSocket) or endpoint.waiting:
-        return False
-    try:
-        if sock.recv(1, socket.MSG_PEEK):
-            return False
-    except BlockingIOError:
-        pass
-    except OSError:
-        return False
-    sock.close()
-    return True
 
 
 async def leave(

@@ -50,11 +50,11 @@ class Upcalls:
     session: Session
 
     def upcall(self, side: Side, result: tables.ScanResult, frame: memoryview) -> bool:
-        session = self.session
+        session, is_client = self.session, side is Side.CLIENT
         upstream, channels = session.upstream, session.channels
         lane = session.relay.endpoints[side].lane
         lane.ready_at = 0.0
-        if side is Side.UPSTREAM and result in _BEHIND and channels.behind and channels.is_behind(frame):
+        if not is_client and channels.behind and result in _BEHIND and channels.is_behind(frame):
             return False
         try:
             if result > tables.LAST_HARMLESS:
@@ -66,10 +66,11 @@ class Upcalls:
                     return False
                 raise violation_of(result, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
-            if side is Side.CLIENT and result in _SIZES and session.publishes.refuses_size(channel, frame):
-                return False
-            if side is Side.CLIENT and not upstream.is_transparent and upstream.ignores(channel):
-                return False
+            if is_client:
+                if result in _SIZES and session.publishes.refuses_size(channel, frame):
+                    return False
+                if not upstream.is_transparent and upstream.ignores(channel):
+                    return False
             if result is tables.ScanResult.HEADER or result is tables.ScanResult.BODY:
                 if result is tables.ScanResult.HEADER and session.bridge is not None:
                     frame = session.bridge.hear_header(side, frame)
@@ -79,10 +80,10 @@ class Upcalls:
                 method = decode_method(frame[7:-1])
             else:
                 method, frame = session.bridge.hear(side, frame)
-            if side is Side.CLIENT and session.session_policies.holds_up(method):
-                lane.ready_at = time.monotonic() + _LONG
-                return True
-            if side is Side.CLIENT:
+            if is_client:
+                if session.session_policies.holds_up(method):
+                    lane.ready_at = time.monotonic() + _LONG
+                    return True
                 if result is tables.ScanResult.LARGE:
                     return upstream.make_room(channel, method)
                 if not upstream.is_transparent and upstream.holds_up(channel, method):
@@ -94,7 +95,7 @@ class Upcalls:
                 return False
             if result is tables.ScanResult.MISS:
                 return self._decide_flow(side, channel, method, frame)
-            if side is Side.CLIENT:
+            if is_client:
                 turn = session.publishes.operation_limits.turn(channel, method)
                 if turn is Turn.GO:
                     self._from_client(channel, method, frame)

@@ -7,6 +7,7 @@ login. Where that fails, or takes long, all is done again from the name.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import socket
@@ -23,6 +24,9 @@ from amqpgate.gateway.transport.waiting import in_trio, move_on_after, wait_writ
 FRESH: Final = 5.0
 #: Seconds after which a second address is tried beside the first (RFC 8305, section 5).
 PATIENCE: Final = 0.25
+
+#: What connect says of a connection that stands.
+_CONNECTED: Final = (0, errno.EISCONN)
 
 
 async def connect(host: str, port: int) -> socket.socket:
@@ -43,18 +47,20 @@ async def connect(host: str, port: int) -> socket.socket:
 
 
 async def _connect(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    with contextlib.ExitStack() as unfinished:
-        unfinished.enter_context(sock)
-        sock.setblocking(False)
-        try:
-            sock.connect((address, port))
-        except BlockingIOError:
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        error = sock.connect_ex((address, port))
+        if error == errno.EINPROGRESS:
+            # Within one machine, and on a good day within one network, it is there by now (connect(2)).
+            error = sock.connect_ex((address, port))
+        if error == errno.EALREADY:
             await wait_writable(sock)
             error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if error:
-                raise OSError(error, os.strerror(error)) from None
-        unfinished.pop_all()
+        if error not in _CONNECTED:
+            raise OSError(error, os.strerror(error))
+    except BaseException:
+        sock.close()
+        raise
     return sock
 
 

@@ -38,14 +38,14 @@ BREATH = 0.1
 BACKLOG = 4096
 
 
-async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
-    """The next connection, prepared, and its peer as ``host:port``.
+async def accept(sock: socket.socket, *, is_paced: bool = True) -> tuple[socket.socket, str]:
+    """The next connection, prepared, and its peer as ``host:port``. ``is_paced``: it may be.
 
     Raises ``OSError`` only where the listening socket itself is broken.
     """
     while True:
         try:
-            came = take(sock)
+            came = take(sock, is_paced=is_paced)
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
@@ -57,7 +57,7 @@ async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
         await wait_readable(sock)
 
 
-def take(sock: socket.socket) -> tuple[socket.socket, str] | None:
+def take(sock: socket.socket, *, is_paced: bool = True) -> tuple[socket.socket, str] | None:
     """As ``accept``, but without waiting: None where there is no connection.
 
     Raises ``OSError`` for want of room, too.
@@ -74,5 +74,6 @@ def take(sock: socket.socket) -> tuple[socket.socket, str] | None:
                 raise
         else:
             connection.setblocking(False)
-            unpace(connection, address[0])
+            if is_paced:
+                unpace(connection, address[0])
             return connection, f"{address[0]}:{address[1]}"

@@ -56,7 +56,7 @@ class MethodStream:
         self.translated = sock if isinstance(sock, TranslatedSocket) else None
         #: What the peer is connected to: ``sock``, or what is behind its translator.
         self.inner = sock.inner if isinstance(sock, BufferedSocket) else sock
-        self.inner.setblocking(False)
+        _unblock(self.inner)
         self.decoder = FrameDecoder(frame_max)
         self.peer = peer
         #: Another one takes its place when the peer's version is known.
@@ -162,10 +162,13 @@ class MethodStream:
         if self.translated is not None:
             await _send_all(self.translated, data)
             return
-        rest = memoryview(data)
+        rest: bytes | memoryview = data
         while rest:
             try:
-                rest = rest[self.inner.send(rest[:_READ]) :]
+                sent = self.inner.send(rest if len(rest) <= _READ else memoryview(rest)[:_READ])
+                if sent == len(rest):
+                    return
+                rest = memoryview(rest)[sent:]
             except (BlockingIOError, ssl.SSLWantWriteError):
                 await wait_writable(self.inner)
             except ssl.SSLWantReadError:
@@ -197,6 +200,9 @@ class MethodStream:
                 data = await self.receive()
                 if not data:
                     raise StreamClosedError(_CLOSED)
+                payload = decoder.only_method(data)
+                if payload is not None:
+                    return self.interpreter.to_canonical(payload, self.peer)
                 decoder.feed(data)
             if frame.channel:
                 raise unexpected_frame(*frame)
@@ -299,9 +305,9 @@ def prepare(sock: socket.socket) -> None:
     nothing to share it with, and the timers cost more than the copying: ``make bench`` on such a machine
     saw a publish of 64 KiB cost 14 us or 48 us by luck, and mostly 14 to 20 us since (spec/decisions/0004).
     """
-    sock.setblocking(False)
+    _unblock(sock)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    unpace(sock, str(sock.getpeername()[0]))
+    unpace(sock)
 
 
 def prepare_listening(sock: socket.socket) -> None:
@@ -314,13 +320,29 @@ def prepare_listening(sock: socket.socket) -> None:
         unpace(sock, own)
 
 
-def unpace(sock: socket.socket, peer: str) -> None:
-    """Do not pace what is sent to this address, if it is on this machine."""
-    # A kernel that lacks or forbids the option works as it did.
-    with contextlib.suppress(OSError):
-        paced = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_MAX).startswith(_PACED)
-        if paced and (_is_loopback(peer) or peer == sock.getsockname()[0]):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
+def is_paced(sock: socket.socket) -> bool:
+    """Whether what is sent is spread over time. What a listening socket accepts is as that is."""
+    try:
+        name = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_MAX)
+    except OSError:
+        # A kernel that lacks the option works as it did.
+        return False
+    return name.startswith(_PACED)
+
+
+def unpace(sock: socket.socket, peer: str | None = None) -> None:
+    """Do not pace what is sent to its peer, if that is on this machine. ``peer``: its address, if known."""
+    if is_paced(sock):
+        # A kernel that forbids the option works as it did.
+        with contextlib.suppress(OSError):
+            peer = peer or str(sock.getpeername()[0])
+            if _is_loopback(peer) or peer == sock.getsockname()[0]:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
+
+
+def _unblock(sock: socket.socket) -> None:
+    if sock.gettimeout() != 0:
+        sock.setblocking(False)
 
 
 @lru_cache(maxsize=1024)

@@ -10,6 +10,7 @@ its tickets are the context's, so it ends with the files that it was begun under
 from __future__ import annotations
 
 import logging
+import os
 import ssl
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ _Stamp = tuple[tuple[int, int, int], ...]
 @attrs.frozen
 class _Loaded:
     context: ssl.SSLContext
+    files: tuple[str, ...]
     stamp: _Stamp
 
 
@@ -44,10 +46,13 @@ class TlsContexts:
 
     def for_listener(self, tls: ListenerTls) -> ssl.SSLContext:
         """Raises ``ConfigError`` where the files cannot be used and no older ones were."""
+        known = self._loaded.get(tls)
+        if known is not None and known.stamp == _stamp(known.files):
+            return known.context
         files: list[Path | None] = [tls.cert, tls.key, tls.client_ca]
         for certificate in tls.certificates:
             files += [certificate.cert, certificate.key]
-        return self._get(tls, files, lambda: self._server_context(tls))
+        return self._load(tls, files, lambda: self._server_context(tls))
 
     def expiries(self, tls: ListenerTls) -> dict[Path, float]:
         """When the certificates in use expire, in seconds since 1970. Raises as ``for_listener``."""
@@ -66,39 +71,41 @@ class TlsContexts:
 
     def for_upstream(self, tls: UpstreamTls) -> ssl.SSLContext:
         """Raises ``ConfigError`` likewise."""
-        return self._get(tls, [tls.ca, tls.cert, tls.key], lambda: _client_context(tls))
+        known = self._loaded.get(tls)
+        if known is not None and known.stamp == _stamp(known.files):
+            return known.context
+        return self._load(tls, [tls.ca, tls.cert, tls.key], lambda: _client_context(tls))
 
-    def _get(
+    def _load(
         self,
         key: ListenerTls | UpstreamTls,
-        files: list[Path | None],
+        given: list[Path | None],
         make: Callable[[], ssl.SSLContext],
     ) -> ssl.SSLContext:
         known = self._loaded.get(key)
-        stamp = _stamp([file for file in files if file is not None])
-        if known is not None and known.stamp == stamp:
-            return known.context
+        files = tuple(str(file) for file in given if file is not None)
+        stamp = _stamp(files)
         try:
             context = make()
         except (OSError, ssl.SSLError) as error:
-            names = ", ".join(str(file) for file in files if file is not None)
+            names = ", ".join(files)
             message = f"TLS files cannot be loaded ({names}): {error}"
             if known is None:
                 raise ConfigError(message) from error
             log.error("%s; the certificates loaded before stay in use", message)
-            self._loaded[key] = _Loaded(known.context, stamp)
+            self._loaded[key] = _Loaded(known.context, files, stamp)
             return known.context
         if known is not None:
-            log.info("TLS certificates reloaded: %s", files[0] or files[1])
-        self._loaded[key] = _Loaded(context, stamp)
+            log.info("TLS certificates reloaded: %s", files[0] if files else "the system's")
+        self._loaded[key] = _Loaded(context, files, stamp)
         return context
 
 
-def _stamp(files: list[Path]) -> _Stamp:
+def _stamp(files: tuple[str, ...]) -> _Stamp:
     stamps = []
     for file in files:
         try:
-            stat = file.stat()
+            stat = os.stat(file)
         except OSError:
             stamps.append((0, 0, 0))
         else:

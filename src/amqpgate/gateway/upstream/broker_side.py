@@ -98,11 +98,13 @@ def start_ok_for(
     properties = said.client_properties
     if not hop.interpreter.is_native:
         properties = capabilities.of_client(hop.interpreter, properties)
-    plain = attrs.evolve(said, client_properties=properties, mechanism=mechanism, response=response)
     shown = (("client_address", caller.address), ("session", caller.session_id), ("version", version))
     entry = Table(tuple([(name, Field("S", value)) for name, value in shown]))
-    frame = hop.frame_of(attrs.evolve(plain, client_properties=properties.with_("amqpgate", entry)))
-    return frame if len(frame) <= BROKER_FRAME_BEFORE_TUNE else hop.frame_of(plain)
+    extended = properties.with_("amqpgate", entry)
+    frame = hop.frame_of(amqp.ConnectionStartOk(extended, mechanism, response, said.locale))
+    if len(frame) <= BROKER_FRAME_BEFORE_TUNE:
+        return frame
+    return hop.frame_of(amqp.ConnectionStartOk(properties, mechanism, response, said.locale))
 
 
 def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune, broker: Interpreter) -> Tune:

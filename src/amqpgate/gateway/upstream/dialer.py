@@ -80,9 +80,10 @@ class Dialer:
         nothing is known of that broker. Of many that come at once then, one dials, and the others wait for
         what it hears. Raises as `connect`.
         """
-        endpoint = self.cluster.ordered(self.session, trio.current_time())[0]
+        now = trio.current_time()
+        endpoint = self.cluster.ordered(self.session, now)[0]
         version = self.settings.version
-        start = endpoint.starts.known(version, trio.current_time())
+        start = endpoint.starts.known(version, now)
         if start is None and await endpoint.inquiry.wait():
             start = endpoint.starts.known(version, trio.current_time())
         if start is not None:
@@ -94,8 +95,8 @@ class Dialer:
     async def connect(self) -> DialedBroker:
         """Raises the last attempt's ``UpstreamUnavailableError``; ``ConfigError`` for its TLS files."""
         while True:
-            endpoint = self._next()
             began = trio.current_time()
+            endpoint = self._next(began)
             try:
                 line = await call(
                     endpoint, self.settings, self.contexts, frame_max=self.frame_max, name=self.session
@@ -145,9 +146,9 @@ class Dialer:
             self.metrics.ejected(name, address)
             log.warning("upstream %s is left out for %g s", address, endpoint.sentence)
 
-    def _next(self) -> EndpointHealth:
+    def _next(self, now: float) -> EndpointHealth:
         if self._left is None:
-            self._left = self.cluster.order(self.session, trio.current_time())
+            self._left = self.cluster.order(self.session, now)
             return self._left.pop(0)
         assert self._error is not None, "a second attempt follows a failure"
         if not self._left:

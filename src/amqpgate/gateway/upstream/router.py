@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 import trio
@@ -19,6 +20,9 @@ from amqpgate.gateway.upstream.route_pause import PausedError, RoutePauses
 from amqpgate.policy import Choice, Chosen, Mirror, PolicySet, Principal, Route, RouteTable, Target
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.upstreams import UpstreamMetrics
+
+#: Of clients where there are no routes.
+_UNROUTED: Final = Chosen()
 
 
 @attrs.define(eq=False)
@@ -74,6 +78,10 @@ class Router:
         names = self.table.candidates(principal, session, self._homes[listener.name].name)
         return [self.clusters[name] for name in names]
 
+    def is_paused(self, found: Chosen) -> bool:
+        """Whether who goes there has to wait for somebody to resume its route."""
+        return found.choice is not None and self.pauses.is_paused(found.choice.route)
+
     async def dialler(
         self, listener: Listener, principal: Principal, session: str, *, early: Chosen | None
     ) -> Dialer:
@@ -84,9 +92,9 @@ class Router:
         until: float | None = None
         found = early or self.table.choose(principal, session)
         while True:
-            route = found.choice.route if found.choice is not None else None
-            if route is None or not self.pauses.is_paused(route):
+            if found.choice is None or not self.is_paused(found):
                 break
+            route = found.choice.route
             until = trio.current_time() + route.pause.timeout if until is None else until
             try:
                 await in_trio(self.pauses.wait, route, until)
@@ -112,7 +120,7 @@ class Router:
         """The attempts of a session that will not go elsewhere, whatever it says; None where it may, or must
         wait. Raises as `dialler`."""
         found = self.table.choose_early(principal, session)
-        if found is None or (found.choice is not None and self.pauses.is_paused(found.choice.route)):
+        if found is None or self.is_paused(found):
             return None
         cluster = self.cluster_of(found.choice, listener.name)
         settings = cluster.settings
@@ -124,6 +132,11 @@ class Router:
         """The attempts of one session at a cluster, as its settings have it."""
         cluster = self.clusters[name]
         return self._dialler(cluster, cluster.settings, session, None)
+
+    def count_shadows(self, principal: Principal, session: str) -> None:
+        """As `count_shadow`, of a client that has said all of itself, and whose broker was chosen before."""
+        if self.table.policies:
+            self.count_shadow(self.table.choose(principal, session))
 
     def count_shadow(self, found: Chosen) -> None:
         """Policies that are only for show would have chosen otherwise."""
@@ -144,7 +157,7 @@ class Router:
     def choose_early(self, listener: Listener, principal: Principal, session: str) -> Chosen | None:
         """Where a client goes that has said nothing yet; None: what it will say may choose another route, or
         a pool, so that no broker may be dialled for it yet."""
-        found = self.table.choose_early(principal, session)
+        found = self.table.choose_early(principal, session) if self.table.policies else _UNROUTED
         if found is None:
             return None
         connections = self.cluster_of(found.choice, listener.name).settings.connections

@@ -35,7 +35,7 @@ class TlsIdentity:
         return uris[0] if len(uris) == 1 else None
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Principal:
     """Who asks: fixed for the life of one client connection."""
 

@@ -198,6 +198,8 @@ class RuleIndex:
 
     def candidates(self, operation: Operation) -> Iterator[CompiledRule]:
         """The rules that may match: all that do, and few that do not."""
+        if not self.rules:
+            return
         values = {attribute: _GETTERS[attribute](operation) for attribute in self._attributes}
         if self._denies and (operation.any_key or None in values.values()):
             # A key with wildcards may overlap patterns that it shares no word with; and what is not known

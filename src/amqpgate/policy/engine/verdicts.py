@@ -92,6 +92,8 @@ class OperationRules:
         self.kind = kind
         self.deny = RuleIndex(deny, "deny")
         self.allow = RuleIndex(allow, "allow")
+        #: Whether all of them are allowed: no rule speaks of them, none needs to, and they name nothing.
+        self.is_free = kind.free and not (kind.attributes or deny or allow)
         # Made with the rest, which happens off the data path's thread; a first denial is no time for it.
         self._partial = [
             RuleIndex(_first_checks(self.allow.rules, kind.attributes[: position + 1]), "allow")
@@ -135,6 +137,13 @@ class SessionPolicy:
         """No policy selects the session, and none need: every decision is allow."""
         return not self.policies and self._unselected.allowed
 
+    def is_free(self, operation: str) -> bool:
+        """Whether all operations of that name are allowed, with nothing to tell of it."""
+        if not self.policies:
+            return self._unselected.allowed
+        rules = self._rules.get(operation)
+        return rules is not None and rules.is_free
+
     def may_ever(self, operations: Iterable[str]) -> bool:
         """Whether there is a rule that allows one of these operations of anything."""
         return not self.policies or any(self._rules[name].allow.rules for name in operations)
@@ -146,6 +155,8 @@ class SessionPolicy:
         """
         if not self.policies:
             return self._unselected
+        if self.is_free(operation.name):
+            return UNRESTRICTED
         for one in chain([operation], further(operation)):
             verdict = self.judge(one)
             if not verdict.allowed:

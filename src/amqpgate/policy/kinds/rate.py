@@ -247,7 +247,7 @@ class RatePolicy:
     spec: RateSpec = attrs.field(metadata=doc("what the document says"))
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class SharedLimit:
     """One limit as it holds for one session. Sessions for which it is equal share its buckets."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.protocol.frames import HEARTBEAT, Frame, encode_frame, method_frame
 from amqpgate.protocol.header import HEADER_0_10
 from amqpgate.wire.codec import decode_method
@@ -580,6 +581,25 @@ def test_a_client_may_say_everything_at_once(stage: Stage) -> None:
         amqp.ConnectionBlocked,
     ):
         client.expect(kind)
+
+
+def test_an_open_that_came_with_tune_ok_goes_with_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[bytes] = []
+    send = MethodStream.send
+
+    async def noted(self: MethodStream, data: bytes) -> None:
+        said.append(data)
+        await send(self, data)
+
+    monkeypatch.setattr(MethodStream, "send", noted)
+    client, broker = stage.greeted()
+    converse(client, broker, 4)
+    said.clear()
+    both = method_frame(0, amqp.ConnectionTuneOk(2047, 131072, 60)) + method_frame(0, OPEN)
+    client.octets(both)
+    broker.expect(amqp.ConnectionTuneOk)
+    broker.expect(amqp.ConnectionOpen)
+    assert said == [both]
 
 
 def test_a_handshake_has_a_deadline_however_busy_it_looks(make_stage: MakeStage) -> None:

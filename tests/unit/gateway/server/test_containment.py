@@ -136,7 +136,7 @@ def test_a_connection_that_cannot_be_taken_in_is_closed_alone(
 def test_a_listening_socket_that_breaks_ends_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs it starts another one: one that only seems to listen helps nobody."""
 
-    async def breaks(_: socket.socket) -> tuple[socket.socket, str]:
+    async def breaks(_: socket.socket, *, is_paced: bool) -> tuple[socket.socket, str]:
         raise OSError(errno.EBADF, "broken")
 
     monkeypatch.setattr(listeners, "accept", breaks)

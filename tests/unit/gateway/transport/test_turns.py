@@ -25,7 +25,8 @@ class Endless:
         self.said = said
         self.reads = 0
 
-    def setblocking(self, _: bool) -> None: ...
+    def gettimeout(self) -> float:
+        return 0.0
 
     def shutdown(self, _: int) -> None: ...
 

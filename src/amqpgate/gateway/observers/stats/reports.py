@@ -79,15 +79,16 @@ class Reports:
     def opened(self, session: Session, address: str, upstream: str) -> None:
         """A session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
         principal = session.session_policies.principal
-        log.debug(
-            "session %s open: %s, user %r%s, vhost %r, %s to %s",
-            session.id,
-            address,
-            principal.user,
-            "" if principal.upstream_user == principal.user else f" as {principal.upstream_user!r}",
-            principal.vhost,
-            *(interpreter.version for interpreter in session.facts.interpreters),
-        )
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug(
+                "session %s open: %s, user %r%s, vhost %r, %s to %s",
+                session.id,
+                address,
+                principal.user,
+                "" if principal.upstream_user == principal.user else f" as {principal.upstream_user!r}",
+                principal.vhost,
+                *(interpreter.version for interpreter in session.facts.interpreters),
+            )
         where: dict[str, JSON] = {"client": address, "listener": principal.listener, "upstream": upstream}
         self._news("session.opened", session, **where, upstream_user=principal.upstream_user)
 
