@@ -17,7 +17,6 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
-from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.close_session import ForcedCloses
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.session.observer import SessionObserver
@@ -65,6 +64,7 @@ class SharedFacts:
             facts.hears_cancels,
             facts.keeps_deliveries,
             facts.is_relayed,
+            facts.hears_blocked,
             None if choice is None else (choice.policy, choice.cluster, id(choice.route)),
         )
         known = self._kinds.get(key)
@@ -130,6 +130,7 @@ class SessionRegistry:
             established.choice,
             established.keeps_deliveries,
             established.is_relayed,
+            "connection.blocked" in established.capabilities,
         )
         principal, facts = self._shared.of(policies.principal, facts)
         transform = policies.transform
@@ -140,8 +141,7 @@ class SessionRegistry:
         )
         if transform is not None:
             session_policies.transform_by(transform)
-        notice = BlockedNotice("connection.blocked" in established.capabilities)
-        session = Session(session_id, facts, session_policies, self._on_over, notice)
+        session = Session(session_id, facts, session_policies, self._on_over)
         largest = self.settings.largest_frame
         flows = FlowTable() if session_policies.is_restricted else None
         upstream = established.upstream.connect(session, established.client, flows, largest)
