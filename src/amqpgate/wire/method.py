@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from attrs import frozen
+from attrs import Attribute, frozen
 
 from amqpgate.errors import Scope
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
@@ -18,6 +18,8 @@ class _Fields:
 
     #: The names of the fields in order; attrs fills it in.
     __match_args__: ClassVar[tuple[str, ...]]
+    #: The fields, likewise.
+    __attrs_attrs__: ClassVar[tuple[Attribute[object], ...]]
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -28,7 +30,9 @@ class _Fields:
         return hash((type(self), *(getattr(self, name) for name in self.__match_args__)))
 
     def __repr__(self) -> str:
-        shown = (f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
+        # Secrets say `repr=False`.
+        names = (one.name for one in self.__attrs_attrs__ if one.repr)
+        shown = (f"{name}={getattr(self, name)!r}" for name in names)
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
 

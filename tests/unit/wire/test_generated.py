@@ -180,4 +180,7 @@ def test_methods_are_equal_by_their_fields_and_shown_with_them() -> None:
     assert repr(v0_9_1.ChannelCloseOk()) == "ChannelCloseOk()"
     assert v0_9_1.BasicProperties(priority=1) == v0_9_1.BasicProperties(priority=1)
     assert v0_9_1.BasicProperties(priority=1) != v0_9_1.BasicProperties()
+    secret = v0_9_1.ConnectionSecureOk(response=b"secret")
+    assert repr(secret) == "ConnectionSecureOk()"
+    assert secret != v0_9_1.ConnectionSecureOk(response=b"other")
     assert "__eq__" not in vars(v0_9_1.BasicGet)
