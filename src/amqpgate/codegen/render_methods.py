@@ -17,7 +17,7 @@ def method_class(cls: ClassSpec, method: MethodSpec, structs: set[str]) -> list[
     joined = ", ".join(replies) + ("," if len(replies) == 1 else "")
     lines = [
         "",
-        "@frozen",
+        "@frozen(eq=False, repr=False)",
         f"class {names.class_name(cls.name, method.name)}(Method):",
         *_doc(cls, method),
         "",

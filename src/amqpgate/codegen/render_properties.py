@@ -14,7 +14,7 @@ def properties_class(cls: ClassSpec, structs: set[str]) -> list[str]:
         used |= 1 << (15 - n)
     lines = [
         "",
-        "@frozen",
+        "@frozen(eq=False, repr=False)",
         f"class {names.class_name(cls.name)}Properties(Properties):",
         f'    """Properties of class {cls.name} ({cls.index}); None where absent. Section 4.2.6.1."""',
         "",

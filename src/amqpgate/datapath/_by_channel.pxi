@@ -52,6 +52,11 @@ cdef class ByChannel:
             found = self.more[number] = self.make()
         return found
 
+    def remembered(self, int number):
+        if self.number == number >= 0:
+            return self.first
+        return None if self.more is None else self.more.get(number)
+
     def __getitem__(self, int number):
         found = self.get(number)
         if found is None:

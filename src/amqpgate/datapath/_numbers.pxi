@@ -35,7 +35,7 @@ cdef enum:
     HALF_MESSAGES = 16
     NESTED = 64
     HEADER_NEXT = -1
-    FIRST_FLOWS = 4
+    FIRST_FLOWS = 1
     MAX_FLOWS = 16384
     WINDOW = 8
     MAX_KEY_BYTES = 524288

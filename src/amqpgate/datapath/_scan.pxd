@@ -144,8 +144,8 @@ cdef class Flow:
 
 @cython.final
 cdef class FlowTable:
-    cdef uint32_t* tags  # of each entry the upper half of its hash, odd; 0: free
-    cdef Entry* entries
+    cdef uint32_t* tags  # behind the entries: of each the upper half of its hash, odd; 0: free
+    cdef Entry* entries  # owned
     cdef uint32_t capacity  # a power of two, or 0
     cdef uint32_t count
     cdef uint32_t clock

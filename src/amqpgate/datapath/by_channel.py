@@ -49,6 +49,10 @@ class ByChannel(Generic[T]):
             found = self._there[number] = self._make()
         return found
 
+    def remembered(self, number: int) -> T | None:
+        """Its object where it has been made; None: nothing is remembered of the channel, or there is none."""
+        return self._there.get(number)
+
     def __getitem__(self, number: int) -> T:
         """Its object. Raises ``KeyError`` where there is no such channel."""
         found = self.get(number)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from amqpgate.gateway.pool.pool import Pool
-from amqpgate.gateway.pool.shared_connection import SharedConnection
 from amqpgate.telemetry.answers import JSON
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.pool.pool import Pool
+    from amqpgate.gateway.pool.shared_connection import SharedConnection
 
 State: TypeAlias = "dict[str, JSON]"
 

@@ -58,7 +58,7 @@ class SessionRow:
         client, broker = session.relay.endpoints
         if not session.relay.active or session.closing is not CloseState.NO or client.halted:
             return "closing"
-        if session.notice.is_by_broker or session.upstream.is_blocked:
+        if session.publishes.notice.is_by_broker or session.upstream.is_blocked:
             return "blocked"
         if client.throttled or broker.throttled:
             return "throttled"

@@ -66,6 +66,10 @@ HEAVY = frozenset(
         "amqpgate.wire.generated.v0_8", "amqpgate.wire.generated.v0_9", "amqpgate.wire.generated.v0_10",
         "amqpgate.bridge.v0_10", "amqpgate.broker", "amqpgate.inject", "amqpgate.pipeline",
         "amqpgate.cli.demo", "amqpgate.cli.policy", "amqpgate.policy.tools", "difflib",
+        # Shared connections, taps and mirrors.
+        "amqpgate.gateway.pool.pool", "amqpgate.gateway.pool.plan", "amqpgate.gateway.pool.pooled_upstream",
+        "amqpgate.gateway.observers.tap.session", "amqpgate.gateway.observers.mirror.session",
+        "amqpgate.gateway.observers.mirror.line",
     }
 )  # fmt: skip
 #: The supervisor relays, decides and knows nothing.
@@ -130,6 +134,14 @@ def test_a_sidecar_imports_what_it_uses(told: Callable[[str, str], set[str]]) ->
     assert found(process, RELAYS) == RELAYS
 
 
+#: What writes audit records.
+AUDIT = frozenset({"amqpgate.gateway.observers.audit", "amqpgate.telemetry.audit.log"})
+
+
+def test_a_sidecar_without_audit_has_nothing_of_it(told: Callable[[str, str], set[str]]) -> None:
+    assert found(told("", "/lifecycle"), AUDIT) == set()
+
+
 def test_who_is_asked_for_more_imports_the_framework(told: Callable[[str, str], set[str]]) -> None:
     process = told("", "/sessions")
     assert {"starlette", "hypercorn"} <= found(process, HEAVY)
@@ -143,6 +155,7 @@ def test_a_supervisor_imports_nothing_that_relays(told: Callable[[str, str], set
 def test_audit_as_json_takes_no_arrow(told: Callable[[str, str], set[str]]) -> None:
     process = told("audit: {format: json}\n", "/lifecycle")
     assert found(process, HEAVY) == set()
+    assert found(process, AUDIT) == AUDIT
 
 
 def test_audit_as_parquet_takes_no_more_than_arrow(

@@ -60,7 +60,11 @@ def test_it_is_a_dict_of_what_was_asked_for(kind: Kind, steps: list[tuple[str, i
         assert [number in it for number in (0, 1, 2, 3, 65535, 7)] == [
             number in model for number in (0, 1, 2, 3, 65535, 7)
         ]
-        assert it.made() == [(number, one) for number, one in model.items() if one is not None]
+        made = [(number, one) for number, one in model.items() if one is not None]
+        assert it.made() == made
+        remembered = [(number, it.remembered(number)) for number in (*model, 7)]
+        assert [pair for pair in remembered if pair[1] is not None] == made
+        assert it.made() == made, "to look makes none"
     assert [number for number, _ in it.items()] == list(model)
     assert it.values() == [one or [] for one in model.values()]
     assert len(it.made()) == len(model)

@@ -163,3 +163,24 @@ def test_the_base_class_is_no_method() -> None:
         Method().encode()
     with pytest.raises(TypeError, match="no generated method"):
         Method.decode(b"", 0, 0)
+
+
+def test_methods_are_equal_by_their_fields_and_shown_with_them() -> None:
+    """As attrs has it, which makes none of it for them."""
+    one, same = v0_9_1.BasicGet(queue="q", no_ack=True), v0_9_1.BasicGet(queue="q", no_ack=True)
+    assert one == same
+    assert hash(one) == hash(same)
+    for field in attrs.fields(v0_9_1.BasicGet):
+        changed = {"str": "other", "int": 7, "bool": False}[str(field.type)]
+        assert one != attrs.evolve(one, **{field.name: changed}), field.name
+    # Of the same fields, and another version.
+    assert one != v0_8.BasicGet(queue="q", no_ack=True)
+    assert v0_9_1.ChannelCloseOk() != v0_9_1.ConnectionCloseOk()
+    assert repr(one) == "BasicGet(reserved_1=0, queue='q', no_ack=True)"
+    assert repr(v0_9_1.ChannelCloseOk()) == "ChannelCloseOk()"
+    assert v0_9_1.BasicProperties(priority=1) == v0_9_1.BasicProperties(priority=1)
+    assert v0_9_1.BasicProperties(priority=1) != v0_9_1.BasicProperties()
+    secret = v0_9_1.ConnectionSecureOk(response=b"secret")
+    assert repr(secret) == "ConnectionSecureOk()"
+    assert secret != v0_9_1.ConnectionSecureOk(response=b"other")
+    assert "__eq__" not in vars(v0_9_1.BasicGet)

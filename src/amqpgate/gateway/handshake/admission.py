@@ -17,14 +17,13 @@ import logging
 import time
 from enum import Enum
 from functools import lru_cache, partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from amqpgate.errors import OverLimit
 from amqpgate.gateway.handshake.pending import source_of
 from amqpgate.gateway.limits.token_buckets import SessionLimits, SharedBucket, TokenBuckets
-from amqpgate.gateway.observers.audit.audit import AuditTrail
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.session.operation_limits import Happened, Report
@@ -40,6 +39,9 @@ from amqpgate.policy import (
     SharedLimit,
     denial_text,
 )
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.observers.audit.audit import AuditTrail
 
 log = logging.getLogger(__name__)
 

@@ -40,7 +40,6 @@ from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.handshake.offers import start_for, tune_for
 from amqpgate.gateway.handshake.passthrough import established, relay_frames
 from amqpgate.gateway.handshake.pooled_login import PooledLogin
-from amqpgate.gateway.pool.pooled_upstream import PooledSource
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.transport.method_stream import MethodStream, hand_over
 from amqpgate.gateway.transport.waiting import in_trio
@@ -104,6 +103,8 @@ class LateBinding:
         if pooled.may_share(dialler):
             pool = await in_trio(pooled.admit, dialler, principal.vhost, preauthenticated)
             await client.say(amqp.ConnectionOpenOk())
+            from amqpgate.gateway.pool.pooled_upstream import PooledSource
+
             return Established(
                 client.policies,
                 hand_over(client.hop, tune),

@@ -7,18 +7,20 @@ words.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.pool.dial import Preauthenticated
-from amqpgate.gateway.pool.pool import Pool
 from amqpgate.gateway.pool.registry import PoolRegistry
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.own_login import LoginRefusedError, own_credentials
 from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, credentials
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.pool.pool import Pool
 
 #: What a client must understand to be told all that the broker says on a shared connection.
 _UNDERSTOOD: Final = frozenset({"basic.nack", "consumer_cancel_notify"})

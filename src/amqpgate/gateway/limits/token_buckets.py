@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import OrderedDict
 from collections.abc import Iterator
 
@@ -241,12 +242,18 @@ class SessionLimits:
             sample_every=int(peek.always),
             show=show,
             peek_flags=peek.flags,
-            peek_headers=tuple(sorted(name.encode() for name in peek.headers)),
+            peek_headers=_header_names(peek.headers),
             peek_body=-1 if peek.max_body is None else peek.max_body,
             peek_mode_0=peek.mode_0,
             header_rules=rules,
             peek_contexts=Contexts.SAMPLED if peek.contexts else Contexts.NONE,
         )
+
+
+@functools.lru_cache(maxsize=256)
+def _header_names(names: frozenset[str]) -> tuple[bytes, ...]:
+    """As the data path compares them: one tuple, which all flows hold that look for the same headers."""
+    return tuple(sorted(name.encode() for name in names))
 
 
 @attrs.define(eq=False)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.observers.stats.session import StatsFactory
-from amqpgate.gateway.observers.tap.session import TapFactory
+from amqpgate.gateway.observers.tap.factory import TapFactory
 from amqpgate.gateway.observers.trace.factory import TraceFactory
 from amqpgate.gateway.session.registry import ObserverFactory
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from amqpgate.gateway.observers.audit.audit import AuditTrail
 from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
@@ -19,6 +18,7 @@ from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
+    from amqpgate.gateway.observers.audit.audit import AuditTrail
     from amqpgate.gateway.observers.trace.tracer import Tracer
 
 

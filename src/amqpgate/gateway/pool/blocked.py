@@ -38,7 +38,7 @@ class BlockedClient:
 
     def _tell(self, method: amqp.ConnectionBlocked | amqp.ConnectionUnblocked) -> None:
         session = self.session
-        if session.notice.is_understood and session.notice.passes(method):
+        if session.facts.hears_blocked and session.publishes.hears(method):
             # A client that is gone is the data path's to find.
             with contextlib.suppress(PeerGoneError):
                 session.relay.send(Side.CLIENT, method_frame(0, method))

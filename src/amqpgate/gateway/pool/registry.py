@@ -8,11 +8,12 @@ login is let in by what is remembered of it (`credential_cache`), for a while; t
 from __future__ import annotations
 
 import hashlib
+import importlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
@@ -21,18 +22,26 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.gateway.pool.changes import Changes
 from amqpgate.gateway.pool.credential_cache import CredentialCache
 from amqpgate.gateway.pool.dial import PoolDialer, Preauthenticated, preauthenticate
-from amqpgate.gateway.pool.pool import Pool, PoolIdentity
-from amqpgate.gateway.pool.shared_connection import SharedConnection
 from amqpgate.gateway.session.teardown import Farewell, leave
 from amqpgate.gateway.transport.tasks import contained
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.sasl import Credentials
 
+if TYPE_CHECKING:
+    from amqpgate.gateway.pool.pool import Pool, PoolIdentity
+    from amqpgate.gateway.pool.shared_connection import SharedConnection
+
 log = logging.getLogger(__name__)
 
 #: Seconds between looks at what time alone brings about: connections that are idle, or too old.
 INTERVAL: Final = 1.0
+
+
+def load() -> None:
+    """Import what pools are made of. Where an upstream's connections are shared that is done at the start, so
+    that no login waits for it; others do without."""
+    importlib.import_module("amqpgate.gateway.pool.pooled_upstream")
 
 
 @attrs.define(eq=False)
@@ -120,6 +129,8 @@ class PoolRegistry:
 
         Raises ``LoginRefusedError``, ``UpstreamUnavailableError``, ``ConfigError``.
         """
+        from amqpgate.gateway.pool.pool import Pool, PoolIdentity
+
         proofs = self._proofs_of(dialler)
         upstream, login_digest = dialler.cluster.name, proofs.digest("", login)
         shown = _shown(upstream, login_digest)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from amqpgate.gateway.pool.channel_numbers import NumberState
-from amqpgate.gateway.pool.pool import Pool
 from amqpgate.telemetry.readings import PoolUse
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.pool.pool import Pool
 
 #: Labels of channels of shared connections.
 _STATES: Final = {

@@ -19,7 +19,6 @@ from amqpgate.gateway.handshake.pending import PendingHandshakes
 from amqpgate.gateway.handshake.principals import Principals
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
-from amqpgate.gateway.observers.audit.audit import AuditTrail
 from amqpgate.gateway.observers.factories import factories_of
 from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.services import GatewayObservers
@@ -29,9 +28,9 @@ from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.observers.stats.totals import SessionTotals
-from amqpgate.gateway.observers.tap.session import PART, TapObserver
-from amqpgate.gateway.observers.tap.taps import CEILING, TapRegistry
-from amqpgate.gateway.pool.registry import PoolRegistry
+from amqpgate.gateway.observers.tap.factory import tappers
+from amqpgate.gateway.observers.tap.taps import CEILING, PART, TapRegistry
+from amqpgate.gateway.pool.registry import PoolRegistry, load
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.housekeeping import Housekeeping
 from amqpgate.gateway.server.lifecycle import Lifecycle
@@ -41,7 +40,6 @@ from amqpgate.gateway.server.policy_state import PolicyState
 from amqpgate.gateway.server.readiness import Readiness
 from amqpgate.gateway.server.reloading import Reloading
 from amqpgate.gateway.server.scraping import Scraper
-from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.operation_limits import Report
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
@@ -60,6 +58,7 @@ from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 if TYPE_CHECKING:
+    from amqpgate.gateway.observers.audit.audit import AuditTrail
     from amqpgate.gateway.observers.trace.tracer import Tracer
 
 log = logging.getLogger(__name__)
@@ -87,7 +86,7 @@ def build(
         largest_frame=settings.largest_frame,
         on_failure=_pump_failed,
     )
-    audit = None if settings.audit is None else AuditTrail.of(settings.audit, partial(_retry, pump, live))
+    audit = _audit(settings, partial(_retry, pump, live))
     metrics = Metrics(
         lambda: scraper.latest,
         audit=None if audit is None else audit.log.counts,
@@ -110,7 +109,7 @@ def build(
         mirrors=MirrorRegistry(router, version, MirrorMetrics(metrics.registry)),
         taps=TapRegistry(
             max(1, CEILING // settings.workers),
-            lambda: _tappers(live),
+            lambda: tappers(live.values()),
             lambda: registry.observe(PART, in_force.now),
             lambda action, detail: observers.note(action, **detail),
         ),
@@ -132,6 +131,8 @@ def build(
         fibers,
     )
     limited: Report = reports.limited if audit is None else audit.reporting(reports.limited)
+    if any(upstream.connections == "pooled" for upstream in settings.upstreams):
+        load()
     context = HandshakeContext(
         settings=settings,
         version=version,
@@ -214,6 +215,14 @@ def _reloading(
     )
 
 
+def _audit(settings: Settings, retry: Callable[[], None]) -> AuditTrail | None:
+    if settings.audit is None:
+        return None
+    from amqpgate.gateway.observers.audit.audit import AuditTrail
+
+    return AuditTrail.of(settings.audit, retry)
+
+
 def _tracer(settings: Settings, version: str, counters: TraceCounters) -> Tracer | None:
     if settings.tracing is None:
         return None
@@ -221,11 +230,6 @@ def _tracer(settings: Settings, version: str, counters: TraceCounters) -> Tracer
     from amqpgate.gateway.observers.trace.tracer import Tracer
 
     return Tracer.of(settings.tracing, version, counters)
-
-
-def _tappers(live: dict[str, Session]) -> list[TapObserver]:
-    found = (find(session.observers, TapObserver) for session in live.values())
-    return [tapper for tapper in found if tapper is not None]
 
 
 def _retry(pump: Pump, live: dict[str, Session]) -> None:

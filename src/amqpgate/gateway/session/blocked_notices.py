@@ -6,6 +6,8 @@ the broker or the gateway says so.
 
 from __future__ import annotations
 
+from typing import Final, TypeAlias
+
 import attrs
 
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -18,50 +20,37 @@ REASON = "rate limit reached"
 #: at the limit alternates between waiting and not.
 LOOKS = 2
 
+#: What a broker says of it.
+Blocking: TypeAlias = amqp.ConnectionBlocked | amqp.ConnectionUnblocked
 
-@attrs.define(eq=False, weakref_slot=False)
+
+@attrs.frozen(weakref_slot=False)
 class BlockedNotice:
-    """What one client has been told."""
+    """What one client has been told. What happens makes another one of it."""
 
-    #: Whether the client understands such notices: it announced the capability connection.blocked.
-    is_understood: bool = False
     #: Whether the broker has blocked the connection.
-    _by_broker: bool = attrs.field(default=False, init=False)
-    #: Whether the gateway has.
-    _by_us: bool = attrs.field(default=False, init=False)
+    is_by_broker: bool = False
+    #: Whether the gateway has said that the connection is blocked.
+    is_given: bool = False
     #: Looks in a row that found the contrary.
-    _looks: int = attrs.field(default=0, init=False)
+    looks: int = 0
 
-    @property
-    def is_given(self) -> bool:
-        """Whether the gateway has said that the connection is blocked."""
-        return self._by_us
+    def heard(self, method: Blocking) -> BlockedNotice:
+        """The broker blocks the connection, or does not any more. The client need not hear that while the
+        gateway's own notice `is_given`: it knows, or it would be contradicted."""
+        return attrs.evolve(self, is_by_broker=isinstance(method, amqp.ConnectionBlocked))
 
-    @property
-    def is_by_broker(self) -> bool:
-        """Whether the broker has blocked the connection."""
-        return self._by_broker
+    def looked(self, *, waits: bool) -> tuple[BlockedNotice, Method | None]:
+        """The client's messages wait now, or not; and what it must be told, if anything."""
+        if waits == self.is_given:
+            return (attrs.evolve(self, looks=0) if self.looks else self), None
+        if self.looks + 1 < LOOKS:
+            return attrs.evolve(self, looks=self.looks + 1), None
+        after = BlockedNotice(self.is_by_broker, waits)
+        if self.is_by_broker:
+            return after, None
+        return after, amqp.ConnectionBlocked(REASON) if waits else amqp.ConnectionUnblocked()
 
-    def passes(self, method: Method) -> bool:
-        """Whether a method of the broker goes on: not if it says what the client knows, or contradicts us."""
-        if isinstance(method, amqp.ConnectionBlocked):
-            self._by_broker = True
-        elif isinstance(method, amqp.ConnectionUnblocked):
-            self._by_broker = False
-        else:
-            return True
-        return not self._by_us
 
-    def look(self, *, waits: bool) -> Method | None:
-        """The client's messages wait now, or not; what it must be told, if anything."""
-        if waits == self._by_us or not self.is_understood:
-            self._looks = 0
-            return None
-        self._looks += 1
-        if self._looks < LOOKS:
-            return None
-        self._looks = 0
-        self._by_us = waits
-        if self._by_broker:
-            return None
-        return amqp.ConnectionBlocked(REASON) if waits else amqp.ConnectionUnblocked()
+#: Of every session, until something blocks it.
+NOT_BLOCKED: Final = BlockedNotice()

@@ -192,7 +192,7 @@ class SessionChannels:
 
     def declared(self, channel: int, queue: str) -> None:
         """The broker has answered a declare."""
-        state = self.states.get(channel)
+        state = self.states.remembered(channel)
         if state is not None and state.declared(queue):
             if self.owned is None:
                 self.owned = {}
@@ -206,7 +206,7 @@ class SessionChannels:
 
     def got(self, channel: int) -> str | None:
         """The broker has answered a basic.get: its queue, if that is known."""
-        state = self.states.get(channel)
+        state = self.states.remembered(channel)
         return None if state is None or state.gets is None else state.gets.answered()
 
     def unheard(self) -> None:
@@ -235,8 +235,8 @@ class SessionChannels:
             return False
         if not isinstance(method, amqp.ChannelCloseOk):
             return True
-        close = self.states[channel].close
-        return close is not None and close.up is not None
+        state = self.states.remembered(channel)
+        return state is not None and state.close is not None and state.close.up is not None
 
     def is_behind(self, frame: memoryview) -> bool:
         """Whether a frame is what the broker said behind its close: it is for nobody."""
@@ -249,8 +249,8 @@ class SessionChannels:
 
     def is_dropping(self, channel: int) -> bool:
         """Whether the broker has closed the channel, and drops what the client sends on it."""
-        close = self.states[channel].close
-        return close is not None and close.down is not None
+        state = self.states.remembered(channel)
+        return state is not None and state.close is not None and state.close.down is not None
 
     def refuse(self, channel: int, denial: ProtocolViolation) -> None:
         """Close the channel on the gateway's own account; from now on the client's frames drop."""

@@ -39,11 +39,12 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
             return
     last_queue = ""
     if channel:
-        state = session.channels.states[channel]
-        check_declares(state, channel, method)
-        last_queue, named = state.last_queue, state.named(method)
-        if named is not method:
-            method, frame = named, memoryview(method_frame(channel, named))
+        state = session.channels.states.remembered(channel)
+        if state is not None:
+            check_declares(state, channel, method)
+            last_queue, named = state.last_queue, state.named(method)
+            if named is not method:
+                method, frame = named, memoryview(method_frame(channel, named))
     changed: bytes | memoryview = frame
     if channel:
         other = session.session_policies.change(channel, method, last_queue)
@@ -64,7 +65,8 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
     if channel:
         if session.bridge is not None:
             session.bridge.asks(channel, method)
-        transacts = session.channels.states[channel].transacts
+        state = session.channels.states.remembered(channel)
+        transacts = state is not None and state.transacts
         settlement.asked(session.relay.channels, channel, method, transacts=transacts)
     if isinstance(method, amqp.QueueDeclare):
         session.channels.states[channel].declare(method)
@@ -89,7 +91,7 @@ def allows(session: Session, channel: int, method: Method) -> bool:
     """Ask the policy; if it says no, the client is told. Raises ``ProtocolViolation``."""
     if session.session_policies.access.is_unrestricted:
         return True
-    state = session.channels.states.get(channel)
+    state = session.channels.states.remembered(channel)
     operation = operation_of(method, session.principal, state.last_queue if state is not None else "")
     operation = session.channels.told_apart(operation)
     verdict = session.session_policies.judge(operation)
@@ -97,7 +99,7 @@ def allows(session: Session, channel: int, method: Method) -> bool:
         return True
     denial = Denial(channel, method, operation, verdict, denial_text(operation, verdict))
     session.session_policies.denied(denial)
-    if state is None:
+    if channel not in session.channels.states:
         # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
         raise ProtocolViolation(530, denial.text, class_id=method.CLASS_ID, method_id=method.METHOD_ID)
     session.channels.refuse(channel, session.session_policies.channel_error(denial, method))
@@ -106,8 +108,7 @@ def allows(session: Session, channel: int, method: Method) -> bool:
 
 def passed(session: Session, channel: int, method: Method) -> None:
     """What was allowed, passes."""
-    state = session.channels.states.get(channel)
-    if isinstance(method, amqp.BasicGet) and state is not None:
+    if isinstance(method, amqp.BasicGet) and (state := session.channels.states.get(channel)) is not None:
         session.channels.asks(channel, method.queue or state.last_queue)
     for observer in session.session_policies.observers:
         observer.passed(channel, method)

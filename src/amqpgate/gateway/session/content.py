@@ -53,7 +53,9 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
     for observer in session.session_policies.watchers:
         observer.content(Side.CLIENT, channel, frame)
     if channel in session.channels.states:
-        session.consumers.message_ended(channel)
+        state = session.channels.states.remembered(channel)
+        if state is not None and state.consuming is not None:
+            session.consumers.message_ended(channel)
         if session.bridge is not None:
             session.bridge.message_ended(channel)
 
@@ -67,6 +69,8 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
         session.publishes.operation_limits.delivered(channel)
     if channel in session.channels.states and not session.relay.channels.due(Side.UPSTREAM, channel):
-        session.publishes.publish_denial.message_ended(channel)
+        state = session.channels.states.remembered(channel)
+        if state is not None and state.waiting:
+            session.publishes.publish_denial.message_ended(channel)
         if session.bridge is not None:
             session.bridge.flow_control.sent(channel)

@@ -73,6 +73,12 @@ class LimitListener(Protocol):
         """As `Report`."""
 
 
+def drawn(limits: SessionLimits, method: Method) -> list[SharedBucket]:
+    """The limits that count such an operation of a client's."""
+    quantity = DRAWS.get(method.INDEX)
+    return [] if quantity is None else [share for share in limits.shares if quantity in share.buckets]
+
+
 @attrs.define(eq=False, weakref_slot=False)
 class OperationLimits:
     """Of one session, under one set of limits: made anew when the policies change."""
@@ -87,12 +93,10 @@ class OperationLimits:
 
     def turn(self, channel: int, method: Method) -> Turn:
         """May the client do this now? Raises `OverLimit` where that ends the connection."""
-        quantity = DRAWS.get(method.INDEX)
-        if quantity is None:
-            return Turn.GO
-        shares = [share for share in self.limits.shares if quantity in share.buckets]
+        shares = drawn(self.limits, method)
         if not shares:
             return Turn.GO
+        quantity = DRAWS[method.INDEX]
         now = time.monotonic()
         ready = now
         for share in shares:

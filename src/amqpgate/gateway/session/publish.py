@@ -13,9 +13,10 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session.blocked_notices import NOT_BLOCKED, BlockedNotice, Blocking
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.observer import Denial, Message, Release
-from amqpgate.gateway.session.operation_limits import OperationLimits, message_refusal
+from amqpgate.gateway.session.operation_limits import OperationLimits, Turn, drawn, message_refusal
 from amqpgate.gateway.session.publish_denial import (
     LARGEST_RETURN,
     HeldPublish,
@@ -29,6 +30,7 @@ from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.wire.codec import decode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
 
 #: What is said of a publish beyond ``limits.maxMessageBytes``.
 TOO_LARGE: Final = Verdict("deny", None, "maxMessageBytes")
@@ -38,27 +40,57 @@ TOO_LARGE: Final = Verdict("deny", None, "maxMessageBytes")
 class PublishHandler:
     """Of one session."""
 
-    relay: Relay
     channels: SessionChannels
     session_policies: SessionPolicies
     #: Whether a denial always closes its channel, whatever the policy says.
     closes: bool = False
-    publish_denial: PublishDenials = attrs.field(init=False)
-    #: The limits of all its operations.
-    operation_limits: OperationLimits = attrs.field(init=False)
+    #: What the client has been told of why its publishes wait.
+    notice: BlockedNotice = attrs.field(default=NOT_BLOCKED, init=False)
+    #: None: nothing has been limited yet that is not the data path's.
+    _operation_limits: OperationLimits | None = attrs.field(default=None, init=False)
     #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.publish_denial = PublishDenials(self.relay, self.channels.states)
-        self.follow_limits()
+    @property
+    def relay(self) -> Relay:
+        return self.channels.relay
+
+    @property
+    def publish_denial(self) -> PublishDenials:
+        """It remembers nothing, so most sessions need none."""
+        return PublishDenials(self.relay, self.channels.states)
+
+    @property
+    def operation_limits(self) -> OperationLimits:
+        """The limits of all its operations."""
+        if self._operation_limits is None:
+            session_policies = self.session_policies
+            self._operation_limits = OperationLimits(
+                session_policies.limits, self.channels, session_policies, self.relay.up
+            )
+        return self._operation_limits
 
     def follow_limits(self) -> None:
         """The session's limits are others from now on."""
-        session_policies = self.session_policies
-        self.operation_limits = OperationLimits(
-            session_policies.limits, self.channels, session_policies, self.relay.up
-        )
+        self._operation_limits = None
+
+    def turn(self, channel: int, method: Method) -> Turn:
+        """May the client do this now? Raises `OverLimit` where that ends the connection."""
+        if not drawn(self.session_policies.limits, method):
+            return Turn.GO
+        return self.operation_limits.turn(channel, method)
+
+    def hears(self, method: Method) -> bool:
+        """Whether a method of the broker goes on to the client, which may know already that it is blocked."""
+        if not isinstance(method, Blocking):
+            return True
+        self.notice = self.notice.heard(method)
+        return not self.notice.is_given
+
+    def look(self, *, waits: bool) -> Method | None:
+        """The client's messages wait now, or not; what it must be told, if anything."""
+        self.notice, told = self.notice.looked(waits=waits)
+        return told
 
     def _operation(self, method: amqp.BasicPublish) -> Operation:
         """What a policy judges of a publish, as `operation_of` has it: there is nothing to find out first."""
@@ -125,7 +157,7 @@ class PublishHandler:
 
     def take_content(self, channel: int, frame: memoryview) -> bool:
         """A header or body that is shown: whether it is of a publish that is held, or refused."""
-        state = self.channels.states.get(channel)
+        state = self.channels.states.remembered(channel)
         if state is None:
             return False
         if state.returning is not None:
@@ -203,7 +235,7 @@ class PublishHandler:
             if (
                 self.closes
                 or verdict.on_denied == "channel-close"
-                or not self.publish_denial.can_answer(channel, verdict, size)
+                or not (denials := self.publish_denial).can_answer(channel, verdict, size)
             ):
                 is_limit = denial.is_limit
                 why = (
@@ -213,9 +245,9 @@ class PublishHandler:
                 )
                 self.channels.refuse(channel, why)
             elif header is None:
-                self.publish_denial.at_method(channel, method, verdict, denial.text)
+                denials.at_method(channel, method, verdict, denial.text)
             else:
-                self.publish_denial.at_header(channel, method, header, verdict, denial.text)
+                denials.at_header(channel, method, header, verdict, denial.text)
         finally:
             self.session_policies.denied(denial)
 

@@ -17,7 +17,6 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
-from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.close_session import ForcedCloses
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.session.observer import SessionObserver
@@ -68,6 +67,7 @@ class SharedFacts:
             facts.keeps_deliveries,
             facts.is_relayed,
             facts.cluster,
+            facts.hears_blocked,
             None if choice is None else (choice.policy, choice.cluster, id(choice.route)),
         )
         known = self._kinds.get(key)
@@ -134,6 +134,7 @@ class SessionRegistry:
             established.cluster,
             established.keeps_deliveries,
             established.is_relayed,
+            "connection.blocked" in established.capabilities,
         )
         principal, facts = self._shared.of(policies.principal, facts)
         transform = policies.transform
@@ -145,8 +146,7 @@ class SessionRegistry:
         if transform is not None:
             session_policies.transform_by(transform)
         session_policies.adapt_by(for_upstream(policies.compatibilities, facts.cluster))
-        notice = BlockedNotice("connection.blocked" in established.capabilities)
-        session = Session(session_id, facts, session_policies, self._on_over, notice)
+        session = Session(session_id, facts, session_policies, self._on_over)
         largest = self.settings.largest_frame
         flows = FlowTable() if session_policies.is_restricted else None
         upstream = established.upstream.connect(session, established.client, flows, largest)

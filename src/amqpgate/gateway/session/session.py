@@ -17,7 +17,6 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.consumers import Consumers
@@ -48,6 +47,8 @@ class SessionFacts:
     keeps_deliveries: bool = False
     #: Whether commands are numbered by both peers, so that none can be left out: a denial ends its session.
     is_relayed: bool = False
+    #: Whether the client understands connection.blocked.
+    hears_blocked: bool = False
 
     def version(self, side: Side) -> str:
         """The version of AMQP that a peer speaks, such as "0-9-1"."""
@@ -63,14 +64,12 @@ class Session:
     session_policies: SessionPolicies
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
-    notice: BlockedNotice = attrs.field(factory=BlockedNotice)
     #: None while nothing need be translated, or done in the broker's place.
     bridge: VersionBridge | None = attrs.field(default=None, init=False)
     #: Its way to the broker, and the relay that goes that way.
     upstream: SessionUpstream = attrs.field(init=False)
     relay: Relay = attrs.field(init=False)
     channels: SessionChannels = attrs.field(init=False)
-    consumers: Consumers = attrs.field(init=False)
     publishes: PublishHandler = attrs.field(init=False)
     end: SessionEnd = attrs.field(default=NOT_ENDED, init=False)
 
@@ -102,14 +101,9 @@ class Session:
         return self.end.outcome
 
     @property
-    def violated(self) -> bool:
-        """Whether a peer broke the protocol."""
-        return isinstance(self.outcome.error, ProtocolViolation)
-
-    @property
-    def agreed(self) -> bool:
-        """Whether the connection was closed by connection.close and close-ok of the peers."""
-        return self.closing is CloseState.DONE
+    def consumers(self) -> Consumers:
+        """Made for each use, which is rare. What is remembered of consumers is their channels'."""
+        return Consumers(self.relay, self.channels, self.facts.hears_cancels, self.session_policies)
 
     @property
     def reads_sent(self) -> bool:
@@ -159,10 +153,7 @@ class Session:
         self.upstream = upstream
         relay = self.relay = upstream.relay
         self.channels = SessionChannels(relay, relay.channels, upstream=upstream)
-        self.consumers = Consumers(relay, self.channels, self.facts.hears_cancels, self.session_policies)
-        self.publishes = PublishHandler(
-            relay, self.channels, self.session_policies, closes=self.facts.is_relayed
-        )
+        self.publishes = PublishHandler(self.channels, self.session_policies, closes=self.facts.is_relayed)
         rewriter = self.session_policies.rewriter
         if rewriter is not None:
             rewriter.enter(relay)

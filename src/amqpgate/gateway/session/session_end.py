@@ -9,6 +9,7 @@ import attrs
 
 from amqpgate.datapath.engine import End
 from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
 
 
 class CloseState(Enum):
@@ -39,6 +40,16 @@ class SessionEnd:
     closers: tuple[Side, ...] = ()
     #: Of a session that nothing ends early.
     outcome: SessionOutcome = SessionOutcome(End.FINISHED, None, None)
+
+    @property
+    def violated(self) -> bool:
+        """Whether a peer broke the protocol."""
+        return isinstance(self.outcome.error, ProtocolViolation)
+
+    @property
+    def agreed(self) -> bool:
+        """Whether the connection was closed by connection.close and close-ok of the peers."""
+        return self.state is CloseState.DONE
 
     def asked(self, side: Side) -> SessionEnd:
         """``side`` asks for a close."""

@@ -112,13 +112,13 @@ def outcome_of(session: Session) -> str:
         return "over_limit"
     if isinstance(outcome.error, UpstreamLost):
         return "upstream_gone"
-    if session.violated:
+    if session.end.violated:
         return "violation"
     if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:
         return f"{'client' if outcome.side is Side.CLIENT else 'upstream'}_{outcome.end.value}"
     if outcome.end is End.FAILED:
         return "failed"
-    return "closed" if session.agreed else "drained"
+    return "closed" if session.end.agreed else "drained"
 
 
 def _forced(why: str) -> amqp.ConnectionClose:

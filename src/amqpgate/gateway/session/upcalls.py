@@ -96,7 +96,7 @@ class Upcalls:
             if result is tables.ScanResult.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if is_client:
-                turn = session.publishes.operation_limits.turn(channel, method)
+                turn = session.publishes.turn(channel, method)
                 if turn is Turn.GO:
                     self._from_client(channel, method, frame)
                 else:
@@ -232,9 +232,11 @@ class Upcalls:
                 raise unexpected(channel, method)
             return
         if do is Do.FORWARD:
-            if isinstance(method, amqp.TxCommitOk) and channel in session.channels.states:
-                session.channels.states[channel].committing(-1)
-            if session.notice.passes(method):
+            if isinstance(method, amqp.TxCommitOk):
+                state = session.channels.states.remembered(channel)
+                if state is not None:
+                    state.committing(-1)
+            if session.publishes.hears(method):
                 session.relay.send(Side.CLIENT, changed)
         elif do is Do.CONSUMER:
             session.consumers.from_broker(channel, method)

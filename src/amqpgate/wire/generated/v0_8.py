@@ -89,7 +89,7 @@ INTERNAL_ERROR: Final = 541
 FRAME_MIN_SIZE: Final = 4096
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionStart(Method):
     """connection.start: class 10, method 10, to the client, synchronous. Answered by
     connection.start-ok.
@@ -134,7 +134,7 @@ class ConnectionStart(Method):
         return cls(version_major, version_minor, server_properties, mechanisms, locales)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionStartOk(Method):
     """connection.start-ok: class 10, method 11, to the server, synchronous."""
 
@@ -174,7 +174,7 @@ class ConnectionStartOk(Method):
         return cls(client_properties, mechanism, response, locale)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionSecure(Method):
     """connection.secure: class 10, method 20, to the client, synchronous. Answered by
     connection.secure-ok.
@@ -207,7 +207,7 @@ class ConnectionSecure(Method):
         return cls(challenge)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionSecureOk(Method):
     """connection.secure-ok: class 10, method 21, to the server, synchronous."""
 
@@ -238,7 +238,7 @@ class ConnectionSecureOk(Method):
         return cls(response)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionTune(Method):
     """connection.tune: class 10, method 30, to the client, synchronous. Answered by connection.tune-ok.
     """
@@ -267,7 +267,7 @@ class ConnectionTune(Method):
         return cls(channel_max, frame_max, heartbeat)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionTuneOk(Method):
     """connection.tune-ok: class 10, method 31, to the server, synchronous."""
 
@@ -295,7 +295,7 @@ class ConnectionTuneOk(Method):
         return cls(channel_max, frame_max, heartbeat)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionOpen(Method):
     """connection.open: class 10, method 40, to the server, synchronous. Answered by connection.open-ok
     or connection.redirect.
@@ -334,7 +334,7 @@ class ConnectionOpen(Method):
         return cls(virtual_host, capabilities, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionOpenOk(Method):
     """connection.open-ok: class 10, method 41, to the client, synchronous."""
 
@@ -365,7 +365,7 @@ class ConnectionOpenOk(Method):
         return cls(known_hosts)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionRedirect(Method):
     """connection.redirect: class 10, method 50, to the client, synchronous."""
 
@@ -399,7 +399,7 @@ class ConnectionRedirect(Method):
         return cls(host, known_hosts)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionClose(Method):
     """connection.close: class 10, method 60, to the client or the server, synchronous. Answered by
     connection.close-ok. Short strings may be any bytes.
@@ -441,7 +441,7 @@ class ConnectionClose(Method):
         return cls(reply_code, reply_text, class_id, method_id)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionCloseOk(Method):
     """connection.close-ok: class 10, method 61, to the client or the server, synchronous."""
 
@@ -464,7 +464,7 @@ class ConnectionCloseOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelOpen(Method):
     """channel.open: class 20, method 10, to the server, synchronous. Answered by channel.open-ok."""
 
@@ -495,7 +495,7 @@ class ChannelOpen(Method):
         return cls(out_of_band)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelOpenOk(Method):
     """channel.open-ok: class 20, method 11, to the client, synchronous."""
 
@@ -518,7 +518,7 @@ class ChannelOpenOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelFlow(Method):
     """channel.flow: class 20, method 20, to the server or the client, synchronous. Answered by
     channel.flow-ok.
@@ -546,7 +546,7 @@ class ChannelFlow(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelFlowOk(Method):
     """channel.flow-ok: class 20, method 21, to the server or the client, asynchronous."""
 
@@ -572,7 +572,7 @@ class ChannelFlowOk(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelAlert(Method):
     """channel.alert: class 20, method 30, to the client, asynchronous."""
 
@@ -611,7 +611,7 @@ class ChannelAlert(Method):
         return cls(reply_code, reply_text, details)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelClose(Method):
     """channel.close: class 20, method 40, to the client or the server, synchronous. Answered by
     channel.close-ok. Short strings may be any bytes.
@@ -653,7 +653,7 @@ class ChannelClose(Method):
         return cls(reply_code, reply_text, class_id, method_id)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelCloseOk(Method):
     """channel.close-ok: class 20, method 41, to the client or the server, synchronous."""
 
@@ -676,7 +676,7 @@ class ChannelCloseOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class AccessRequest(Method):
     """access.request: class 30, method 10, to the server, synchronous. Answered by access.request-ok."""
 
@@ -720,7 +720,7 @@ class AccessRequest(Method):
         return cls(realm, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0, bits & 8 != 0, bits & 16 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class AccessRequestOk(Method):
     """access.request-ok: class 30, method 11, to the client, synchronous."""
 
@@ -746,7 +746,7 @@ class AccessRequestOk(Method):
         return cls(ticket)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDeclare(Method):
     """exchange.declare: class 40, method 10, to the server, synchronous. Answered by
     exchange.declare-ok.
@@ -816,7 +816,7 @@ class ExchangeDeclare(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDeclareOk(Method):
     """exchange.declare-ok: class 40, method 11, to the client, synchronous."""
 
@@ -839,7 +839,7 @@ class ExchangeDeclareOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDelete(Method):
     """exchange.delete: class 40, method 20, to the server, synchronous. Answered by exchange.delete-ok.
     """
@@ -880,7 +880,7 @@ class ExchangeDelete(Method):
         return cls(ticket, exchange, bits & 1 != 0, bits & 2 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDeleteOk(Method):
     """exchange.delete-ok: class 40, method 21, to the client, synchronous."""
 
@@ -903,7 +903,7 @@ class ExchangeDeleteOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeBound(Method):
     """exchange.bound: class 40, method 22, to the server, synchronous. Answered by exchange.bound-ok.
     Overlay: Apache Qpid: asks whether a binding exists.
@@ -942,7 +942,7 @@ class ExchangeBound(Method):
         return cls(exchange, routing_key, queue)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeBoundOk(Method):
     """exchange.bound-ok: class 40, method 23, to the client, synchronous. Overlay: Apache Qpid: reply
     code 0 for yes.
@@ -980,7 +980,7 @@ class ExchangeBoundOk(Method):
         return cls(reply_code, reply_text)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDeclare(Method):
     """queue.declare: class 50, method 10, to the server, synchronous. Answered by queue.declare-ok."""
 
@@ -1044,7 +1044,7 @@ class QueueDeclare(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDeclareOk(Method):
     """queue.declare-ok: class 50, method 11, to the client, synchronous."""
 
@@ -1079,7 +1079,7 @@ class QueueDeclareOk(Method):
         return cls(queue, message_count, consumer_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueBind(Method):
     """queue.bind: class 50, method 20, to the server, synchronous. Answered by queue.bind-ok."""
 
@@ -1130,7 +1130,7 @@ class QueueBind(Method):
         return cls(ticket, queue, exchange, routing_key, bits & 1 != 0, arguments)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueBindOk(Method):
     """queue.bind-ok: class 50, method 21, to the client, synchronous."""
 
@@ -1153,7 +1153,7 @@ class QueueBindOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueuePurge(Method):
     """queue.purge: class 50, method 30, to the server, synchronous. Answered by queue.purge-ok."""
 
@@ -1192,7 +1192,7 @@ class QueuePurge(Method):
         return cls(ticket, queue, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueuePurgeOk(Method):
     """queue.purge-ok: class 50, method 31, to the client, synchronous."""
 
@@ -1218,7 +1218,7 @@ class QueuePurgeOk(Method):
         return cls(message_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDelete(Method):
     """queue.delete: class 50, method 40, to the server, synchronous. Answered by queue.delete-ok."""
 
@@ -1259,7 +1259,7 @@ class QueueDelete(Method):
         return cls(ticket, queue, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDeleteOk(Method):
     """queue.delete-ok: class 50, method 41, to the client, synchronous."""
 
@@ -1285,7 +1285,7 @@ class QueueDeleteOk(Method):
         return cls(message_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueUnbind(Method):
     """queue.unbind: class 50, method 50, to the server, synchronous. Answered by queue.unbind-ok.
     Overlay: RabbitMQ, taken over from 0-9.
@@ -1332,7 +1332,7 @@ class QueueUnbind(Method):
         return cls(ticket, queue, exchange, routing_key, arguments)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueUnbindOk(Method):
     """queue.unbind-ok: class 50, method 51, to the client, synchronous. Overlay: RabbitMQ, taken over
     from 0-9.
@@ -1357,7 +1357,7 @@ class QueueUnbindOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicQos(Method):
     """basic.qos: class 60, method 10, to the server, synchronous. Answered by basic.qos-ok."""
 
@@ -1385,7 +1385,7 @@ class BasicQos(Method):
         return cls(prefetch_size, prefetch_count, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicQosOk(Method):
     """basic.qos-ok: class 60, method 11, to the client, synchronous."""
 
@@ -1408,7 +1408,7 @@ class BasicQosOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicConsume(Method):
     """basic.consume: class 60, method 20, to the server, synchronous. Answered by basic.consume-ok.
     Overlay: Apache Qpid sends and wants a table at the end, RabbitMQ and the specification none.
@@ -1472,7 +1472,7 @@ class BasicConsume(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicConsumeOk(Method):
     """basic.consume-ok: class 60, method 21, to the client, synchronous."""
 
@@ -1503,7 +1503,7 @@ class BasicConsumeOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicCancel(Method):
     """basic.cancel: class 60, method 30, to the server, synchronous. Answered by basic.cancel-ok."""
 
@@ -1537,7 +1537,7 @@ class BasicCancel(Method):
         return cls(consumer_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicCancelOk(Method):
     """basic.cancel-ok: class 60, method 31, to the client, synchronous."""
 
@@ -1568,7 +1568,7 @@ class BasicCancelOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicPublish(Method):
     """basic.publish: class 60, method 40, to the server, asynchronous, carries content. Short strings
     may be any bytes.
@@ -1613,7 +1613,7 @@ class BasicPublish(Method):
         return cls(ticket, exchange, routing_key, bits & 1 != 0, bits & 2 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicReturn(Method):
     """basic.return: class 60, method 50, to the client, asynchronous, carries content. Short strings may
     be any bytes.
@@ -1657,7 +1657,7 @@ class BasicReturn(Method):
         return cls(reply_code, reply_text, exchange, routing_key)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicDeliver(Method):
     """basic.deliver: class 60, method 60, to the client, asynchronous, carries content. Short strings
     may be any bytes.
@@ -1703,7 +1703,7 @@ class BasicDeliver(Method):
         return cls(consumer_tag, delivery_tag, bits & 1 != 0, exchange, routing_key)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicGet(Method):
     """basic.get: class 60, method 70, to the server, synchronous. Answered by basic.get-ok or
     basic.get-empty.
@@ -1744,7 +1744,7 @@ class BasicGet(Method):
         return cls(ticket, queue, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicGetOk(Method):
     """basic.get-ok: class 60, method 71, to the client, synchronous, carries content. Short strings may
     be any bytes.
@@ -1789,7 +1789,7 @@ class BasicGetOk(Method):
         return cls(delivery_tag, bits & 1 != 0, exchange, routing_key, message_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicGetEmpty(Method):
     """basic.get-empty: class 60, method 72, to the client, synchronous."""
 
@@ -1820,7 +1820,7 @@ class BasicGetEmpty(Method):
         return cls(cluster_id)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicAck(Method):
     """basic.ack: class 60, method 80, to the server, asynchronous."""
 
@@ -1847,7 +1847,7 @@ class BasicAck(Method):
         return cls(delivery_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicReject(Method):
     """basic.reject: class 60, method 90, to the server, asynchronous."""
 
@@ -1874,7 +1874,7 @@ class BasicReject(Method):
         return cls(delivery_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicRecoverAsync(Method):
     """basic.recover-async: class 60, method 100, to the server, asynchronous. Answered by
     basic.recover-sync-ok. Overlay: Apache Qpid answers 60,100 with 60,101; RabbitMQ does not.
@@ -1902,7 +1902,7 @@ class BasicRecoverAsync(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicRecoverSyncOk(Method):
     """basic.recover-sync-ok: class 60, method 101, to the client, synchronous. Overlay: Apache Qpid;
     called recover-ok there, recover-sync-ok in its 0-9.
@@ -1927,7 +1927,7 @@ class BasicRecoverSyncOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicRecover(Method):
     """basic.recover: class 60, method 110, to the server, synchronous. Answered by basic.recover-ok.
     Overlay: RabbitMQ, taken over from 0-9-1.
@@ -1955,7 +1955,7 @@ class BasicRecover(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicRecoverOk(Method):
     """basic.recover-ok: class 60, method 111, to the client, synchronous. Overlay: RabbitMQ, taken over
     from 0-9-1.
@@ -1980,7 +1980,7 @@ class BasicRecoverOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileQos(Method):
     """file.qos: class 70, method 10, to the server, synchronous. Answered by file.qos-ok."""
 
@@ -2008,7 +2008,7 @@ class FileQos(Method):
         return cls(prefetch_size, prefetch_count, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileQosOk(Method):
     """file.qos-ok: class 70, method 11, to the client, synchronous."""
 
@@ -2031,7 +2031,7 @@ class FileQosOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileConsume(Method):
     """file.consume: class 70, method 20, to the server, synchronous. Answered by file.consume-ok."""
 
@@ -2084,7 +2084,7 @@ class FileConsume(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileConsumeOk(Method):
     """file.consume-ok: class 70, method 21, to the client, synchronous."""
 
@@ -2115,7 +2115,7 @@ class FileConsumeOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileCancel(Method):
     """file.cancel: class 70, method 30, to the server, synchronous. Answered by file.cancel-ok."""
 
@@ -2149,7 +2149,7 @@ class FileCancel(Method):
         return cls(consumer_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileCancelOk(Method):
     """file.cancel-ok: class 70, method 31, to the client, synchronous."""
 
@@ -2180,7 +2180,7 @@ class FileCancelOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileOpen(Method):
     """file.open: class 70, method 40, to the server or the client, synchronous. Answered by
     file.open-ok.
@@ -2216,7 +2216,7 @@ class FileOpen(Method):
         return cls(identifier, content_size)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileOpenOk(Method):
     """file.open-ok: class 70, method 41, to the server or the client, synchronous. Answered by
     file.stage.
@@ -2244,7 +2244,7 @@ class FileOpenOk(Method):
         return cls(staged_size)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileStage(Method):
     """file.stage: class 70, method 50, to the server or the client, asynchronous, carries content."""
 
@@ -2267,7 +2267,7 @@ class FileStage(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FilePublish(Method):
     """file.publish: class 70, method 60, to the server, asynchronous."""
 
@@ -2316,7 +2316,7 @@ class FilePublish(Method):
         return cls(ticket, exchange, routing_key, bits & 1 != 0, bits & 2 != 0, identifier)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileReturn(Method):
     """file.return: class 70, method 70, to the client, asynchronous, carries content."""
 
@@ -2358,7 +2358,7 @@ class FileReturn(Method):
         return cls(reply_code, reply_text, exchange, routing_key)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileDeliver(Method):
     """file.deliver: class 70, method 80, to the client, asynchronous."""
 
@@ -2405,7 +2405,7 @@ class FileDeliver(Method):
         return cls(consumer_tag, delivery_tag, bits & 1 != 0, exchange, routing_key, identifier)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileAck(Method):
     """file.ack: class 70, method 90, to the server, asynchronous."""
 
@@ -2432,7 +2432,7 @@ class FileAck(Method):
         return cls(delivery_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileReject(Method):
     """file.reject: class 70, method 100, to the server, asynchronous."""
 
@@ -2459,7 +2459,7 @@ class FileReject(Method):
         return cls(delivery_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamQos(Method):
     """stream.qos: class 80, method 10, to the server, synchronous. Answered by stream.qos-ok."""
 
@@ -2495,7 +2495,7 @@ class StreamQos(Method):
         return cls(prefetch_size, prefetch_count, consume_rate, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamQosOk(Method):
     """stream.qos-ok: class 80, method 11, to the client, synchronous."""
 
@@ -2518,7 +2518,7 @@ class StreamQosOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamConsume(Method):
     """stream.consume: class 80, method 20, to the server, synchronous. Answered by stream.consume-ok."""
 
@@ -2562,7 +2562,7 @@ class StreamConsume(Method):
         return cls(ticket, queue, consumer_tag, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamConsumeOk(Method):
     """stream.consume-ok: class 80, method 21, to the client, synchronous."""
 
@@ -2593,7 +2593,7 @@ class StreamConsumeOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamCancel(Method):
     """stream.cancel: class 80, method 30, to the server, synchronous. Answered by stream.cancel-ok."""
 
@@ -2627,7 +2627,7 @@ class StreamCancel(Method):
         return cls(consumer_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamCancelOk(Method):
     """stream.cancel-ok: class 80, method 31, to the client, synchronous."""
 
@@ -2658,7 +2658,7 @@ class StreamCancelOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamPublish(Method):
     """stream.publish: class 80, method 40, to the server, asynchronous, carries content."""
 
@@ -2701,7 +2701,7 @@ class StreamPublish(Method):
         return cls(ticket, exchange, routing_key, bits & 1 != 0, bits & 2 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamReturn(Method):
     """stream.return: class 80, method 50, to the client, asynchronous, carries content."""
 
@@ -2743,7 +2743,7 @@ class StreamReturn(Method):
         return cls(reply_code, reply_text, exchange, routing_key)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamDeliver(Method):
     """stream.deliver: class 80, method 60, to the client, asynchronous, carries content."""
 
@@ -2786,7 +2786,7 @@ class StreamDeliver(Method):
         return cls(consumer_tag, delivery_tag, exchange, queue)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxSelect(Method):
     """tx.select: class 90, method 10, to the server, synchronous. Answered by tx.select-ok."""
 
@@ -2809,7 +2809,7 @@ class TxSelect(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxSelectOk(Method):
     """tx.select-ok: class 90, method 11, to the client, synchronous."""
 
@@ -2832,7 +2832,7 @@ class TxSelectOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxCommit(Method):
     """tx.commit: class 90, method 20, to the server, synchronous. Answered by tx.commit-ok."""
 
@@ -2855,7 +2855,7 @@ class TxCommit(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxCommitOk(Method):
     """tx.commit-ok: class 90, method 21, to the client, synchronous."""
 
@@ -2878,7 +2878,7 @@ class TxCommitOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxRollback(Method):
     """tx.rollback: class 90, method 30, to the server, synchronous. Answered by tx.rollback-ok."""
 
@@ -2901,7 +2901,7 @@ class TxRollback(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxRollbackOk(Method):
     """tx.rollback-ok: class 90, method 31, to the client, synchronous."""
 
@@ -2924,7 +2924,7 @@ class TxRollbackOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DtxSelect(Method):
     """dtx.select: class 100, method 10, to the server, synchronous. Answered by dtx.select-ok."""
 
@@ -2947,7 +2947,7 @@ class DtxSelect(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DtxSelectOk(Method):
     """dtx.select-ok: class 100, method 11, to the client, synchronous."""
 
@@ -2970,7 +2970,7 @@ class DtxSelectOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DtxStart(Method):
     """dtx.start: class 100, method 20, to the server, synchronous. Answered by dtx.start-ok."""
 
@@ -3001,7 +3001,7 @@ class DtxStart(Method):
         return cls(dtx_identifier)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DtxStartOk(Method):
     """dtx.start-ok: class 100, method 21, to the client, synchronous."""
 
@@ -3024,7 +3024,7 @@ class DtxStartOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TunnelRequest(Method):
     """tunnel.request: class 110, method 10, to the server, asynchronous, carries content."""
 
@@ -3055,7 +3055,7 @@ class TunnelRequest(Method):
         return cls(meta_data)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TestInteger(Method):
     """test.integer: class 120, method 10, to the client or the server, synchronous. Answered by
     test.integer-ok.
@@ -3095,7 +3095,7 @@ class TestInteger(Method):
         return cls(integer_1, integer_2, integer_3, integer_4, operation)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TestIntegerOk(Method):
     """test.integer-ok: class 120, method 11, to the client or the server, synchronous."""
 
@@ -3121,7 +3121,7 @@ class TestIntegerOk(Method):
         return cls(result)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TestString(Method):
     """test.string: class 120, method 20, to the client or the server, synchronous. Answered by
     test.string-ok.
@@ -3160,7 +3160,7 @@ class TestString(Method):
         return cls(string_1, string_2, operation)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TestStringOk(Method):
     """test.string-ok: class 120, method 21, to the client or the server, synchronous."""
 
@@ -3191,7 +3191,7 @@ class TestStringOk(Method):
         return cls(result)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TestTable(Method):
     """test.table: class 120, method 30, to the client or the server, synchronous. Answered by
     test.table-ok.
@@ -3228,7 +3228,7 @@ class TestTable(Method):
         return cls(table, integer_op, string_op)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TestTableOk(Method):
     """test.table-ok: class 120, method 31, to the client or the server, synchronous."""
 
@@ -3264,7 +3264,7 @@ class TestTableOk(Method):
         return cls(integer_result, string_result)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TestContent(Method):
     """test.content: class 120, method 40, to the client or the server, synchronous, carries content.
     Answered by test.content-ok.
@@ -3289,7 +3289,7 @@ class TestContent(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TestContentOk(Method):
     """test.content-ok: class 120, method 41, to the client or the server, synchronous, carries content.
     """
@@ -3316,7 +3316,7 @@ class TestContentOk(Method):
         return cls(content_checksum)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicProperties(Properties):
     """Properties of class basic (60); None where absent. Section 4.2.6.1."""
 
@@ -3455,7 +3455,7 @@ class BasicProperties(Properties):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileProperties(Properties):
     """Properties of class file (70); None where absent. Section 4.2.6.1."""
 
@@ -3554,7 +3554,7 @@ class FileProperties(Properties):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamProperties(Properties):
     """Properties of class stream (80); None where absent. Section 4.2.6.1."""
 
@@ -3615,7 +3615,7 @@ class StreamProperties(Properties):
         return cls(content_type, content_encoding, headers, priority, timestamp)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TunnelProperties(Properties):
     """Properties of class tunnel (110); None where absent. Section 4.2.6.1."""
 
@@ -3676,7 +3676,7 @@ class TunnelProperties(Properties):
         return cls(headers, proxy_name, data_name, durable, broadcast)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TestProperties(Properties):
     """Properties of class test (120); None where absent. Section 4.2.6.1."""
 

@@ -86,7 +86,7 @@ INTERNAL_ERROR: Final = 541
 FRAME_MIN_SIZE: Final = 4096
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionStart(Method):
     """connection.start: class 10, method 10, to the client, synchronous. Answered by
     connection.start-ok.
@@ -131,7 +131,7 @@ class ConnectionStart(Method):
         return cls(version_major, version_minor, server_properties, mechanisms, locales)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionStartOk(Method):
     """connection.start-ok: class 10, method 11, to the server, synchronous."""
 
@@ -171,7 +171,7 @@ class ConnectionStartOk(Method):
         return cls(client_properties, mechanism, response, locale)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionSecure(Method):
     """connection.secure: class 10, method 20, to the client, synchronous. Answered by
     connection.secure-ok.
@@ -204,7 +204,7 @@ class ConnectionSecure(Method):
         return cls(challenge)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionSecureOk(Method):
     """connection.secure-ok: class 10, method 21, to the server, synchronous."""
 
@@ -235,7 +235,7 @@ class ConnectionSecureOk(Method):
         return cls(response)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionTune(Method):
     """connection.tune: class 10, method 30, to the client, synchronous. Answered by connection.tune-ok.
     """
@@ -264,7 +264,7 @@ class ConnectionTune(Method):
         return cls(channel_max, frame_max, heartbeat)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionTuneOk(Method):
     """connection.tune-ok: class 10, method 31, to the server, synchronous."""
 
@@ -292,7 +292,7 @@ class ConnectionTuneOk(Method):
         return cls(channel_max, frame_max, heartbeat)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionOpen(Method):
     """connection.open: class 10, method 40, to the server, synchronous. Answered by connection.open-ok
     or connection.redirect.
@@ -331,7 +331,7 @@ class ConnectionOpen(Method):
         return cls(virtual_host, capabilities, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionOpenOk(Method):
     """connection.open-ok: class 10, method 41, to the client, synchronous."""
 
@@ -362,7 +362,7 @@ class ConnectionOpenOk(Method):
         return cls(known_hosts)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionRedirect(Method):
     """connection.redirect: class 10, method 42, to the client, synchronous."""
 
@@ -396,7 +396,7 @@ class ConnectionRedirect(Method):
         return cls(host, known_hosts)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionClose(Method):
     """connection.close: class 10, method 50, to the client or the server, synchronous. Answered by
     connection.close-ok. Short strings may be any bytes.
@@ -438,7 +438,7 @@ class ConnectionClose(Method):
         return cls(reply_code, reply_text, class_id, method_id)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionCloseOk(Method):
     """connection.close-ok: class 10, method 51, to the client or the server, synchronous."""
 
@@ -461,7 +461,7 @@ class ConnectionCloseOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelOpen(Method):
     """channel.open: class 20, method 10, to the server, synchronous. Answered by channel.open-ok."""
 
@@ -492,7 +492,7 @@ class ChannelOpen(Method):
         return cls(out_of_band)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelOpenOk(Method):
     """channel.open-ok: class 20, method 11, to the client, synchronous."""
 
@@ -523,7 +523,7 @@ class ChannelOpenOk(Method):
         return cls(channel_id)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelFlow(Method):
     """channel.flow: class 20, method 20, to the server or the client, synchronous. Answered by
     channel.flow-ok.
@@ -551,7 +551,7 @@ class ChannelFlow(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelFlowOk(Method):
     """channel.flow-ok: class 20, method 21, to the server or the client, asynchronous."""
 
@@ -577,7 +577,7 @@ class ChannelFlowOk(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelClose(Method):
     """channel.close: class 20, method 40, to the client or the server, synchronous. Answered by
     channel.close-ok. Short strings may be any bytes.
@@ -619,7 +619,7 @@ class ChannelClose(Method):
         return cls(reply_code, reply_text, class_id, method_id)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelCloseOk(Method):
     """channel.close-ok: class 20, method 41, to the client or the server, synchronous."""
 
@@ -642,7 +642,7 @@ class ChannelCloseOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelResume(Method):
     """channel.resume: class 20, method 50, to the server, asynchronous. Answered by channel.ok."""
 
@@ -673,7 +673,7 @@ class ChannelResume(Method):
         return cls(channel_id)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelPing(Method):
     """channel.ping: class 20, method 60, to the server or the client, asynchronous. Answered by
     channel.ok.
@@ -698,7 +698,7 @@ class ChannelPing(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelPong(Method):
     """channel.pong: class 20, method 70, to the server or the client, asynchronous. Answered by
     channel.ok.
@@ -723,7 +723,7 @@ class ChannelPong(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelOk(Method):
     """channel.ok: class 20, method 80, to the server or the client, asynchronous."""
 
@@ -746,7 +746,7 @@ class ChannelOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class AccessRequest(Method):
     """access.request: class 30, method 10, to the server, synchronous. Answered by access.request-ok."""
 
@@ -790,7 +790,7 @@ class AccessRequest(Method):
         return cls(realm, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0, bits & 8 != 0, bits & 16 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class AccessRequestOk(Method):
     """access.request-ok: class 30, method 11, to the client, synchronous."""
 
@@ -816,7 +816,7 @@ class AccessRequestOk(Method):
         return cls(ticket)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDeclare(Method):
     """exchange.declare: class 40, method 10, to the server, synchronous. Answered by
     exchange.declare-ok.
@@ -886,7 +886,7 @@ class ExchangeDeclare(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDeclareOk(Method):
     """exchange.declare-ok: class 40, method 11, to the client, synchronous."""
 
@@ -909,7 +909,7 @@ class ExchangeDeclareOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDelete(Method):
     """exchange.delete: class 40, method 20, to the server, synchronous. Answered by exchange.delete-ok.
     """
@@ -950,7 +950,7 @@ class ExchangeDelete(Method):
         return cls(ticket, exchange, bits & 1 != 0, bits & 2 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDeleteOk(Method):
     """exchange.delete-ok: class 40, method 21, to the client, synchronous."""
 
@@ -973,7 +973,7 @@ class ExchangeDeleteOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeBound(Method):
     """exchange.bound: class 40, method 22, to the server, synchronous. Answered by exchange.bound-ok.
     Overlay: Apache Qpid: asks whether a binding exists.
@@ -1012,7 +1012,7 @@ class ExchangeBound(Method):
         return cls(exchange, routing_key, queue)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeBoundOk(Method):
     """exchange.bound-ok: class 40, method 23, to the client, synchronous. Overlay: Apache Qpid: reply
     code 0 for yes.
@@ -1050,7 +1050,7 @@ class ExchangeBoundOk(Method):
         return cls(reply_code, reply_text)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDeclare(Method):
     """queue.declare: class 50, method 10, to the server, synchronous. Answered by queue.declare-ok."""
 
@@ -1114,7 +1114,7 @@ class QueueDeclare(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDeclareOk(Method):
     """queue.declare-ok: class 50, method 11, to the client, synchronous."""
 
@@ -1149,7 +1149,7 @@ class QueueDeclareOk(Method):
         return cls(queue, message_count, consumer_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueBind(Method):
     """queue.bind: class 50, method 20, to the server, synchronous. Answered by queue.bind-ok."""
 
@@ -1200,7 +1200,7 @@ class QueueBind(Method):
         return cls(ticket, queue, exchange, routing_key, bits & 1 != 0, arguments)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueBindOk(Method):
     """queue.bind-ok: class 50, method 21, to the client, synchronous."""
 
@@ -1223,7 +1223,7 @@ class QueueBindOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueuePurge(Method):
     """queue.purge: class 50, method 30, to the server, synchronous. Answered by queue.purge-ok."""
 
@@ -1262,7 +1262,7 @@ class QueuePurge(Method):
         return cls(ticket, queue, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueuePurgeOk(Method):
     """queue.purge-ok: class 50, method 31, to the client, synchronous."""
 
@@ -1288,7 +1288,7 @@ class QueuePurgeOk(Method):
         return cls(message_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDelete(Method):
     """queue.delete: class 50, method 40, to the server, synchronous. Answered by queue.delete-ok."""
 
@@ -1329,7 +1329,7 @@ class QueueDelete(Method):
         return cls(ticket, queue, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDeleteOk(Method):
     """queue.delete-ok: class 50, method 41, to the client, synchronous."""
 
@@ -1355,7 +1355,7 @@ class QueueDeleteOk(Method):
         return cls(message_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueUnbind(Method):
     """queue.unbind: class 50, method 50, to the server, synchronous. Answered by queue.unbind-ok."""
 
@@ -1400,7 +1400,7 @@ class QueueUnbind(Method):
         return cls(ticket, queue, exchange, routing_key, arguments)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueUnbindOk(Method):
     """queue.unbind-ok: class 50, method 51, to the client, synchronous."""
 
@@ -1423,7 +1423,7 @@ class QueueUnbindOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicQos(Method):
     """basic.qos: class 60, method 10, to the server, synchronous. Answered by basic.qos-ok."""
 
@@ -1451,7 +1451,7 @@ class BasicQos(Method):
         return cls(prefetch_size, prefetch_count, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicQosOk(Method):
     """basic.qos-ok: class 60, method 11, to the client, synchronous."""
 
@@ -1474,7 +1474,7 @@ class BasicQosOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicConsume(Method):
     """basic.consume: class 60, method 20, to the server, synchronous. Answered by basic.consume-ok."""
 
@@ -1534,7 +1534,7 @@ class BasicConsume(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicConsumeOk(Method):
     """basic.consume-ok: class 60, method 21, to the client, synchronous."""
 
@@ -1565,7 +1565,7 @@ class BasicConsumeOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicCancel(Method):
     """basic.cancel: class 60, method 30, to the server, synchronous. Answered by basic.cancel-ok."""
 
@@ -1599,7 +1599,7 @@ class BasicCancel(Method):
         return cls(consumer_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicCancelOk(Method):
     """basic.cancel-ok: class 60, method 31, to the client, synchronous."""
 
@@ -1630,7 +1630,7 @@ class BasicCancelOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicPublish(Method):
     """basic.publish: class 60, method 40, to the server, asynchronous, carries content. Short strings
     may be any bytes.
@@ -1675,7 +1675,7 @@ class BasicPublish(Method):
         return cls(ticket, exchange, routing_key, bits & 1 != 0, bits & 2 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicReturn(Method):
     """basic.return: class 60, method 50, to the client, asynchronous, carries content. Short strings may
     be any bytes.
@@ -1719,7 +1719,7 @@ class BasicReturn(Method):
         return cls(reply_code, reply_text, exchange, routing_key)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicDeliver(Method):
     """basic.deliver: class 60, method 60, to the client, asynchronous, carries content. Short strings
     may be any bytes.
@@ -1765,7 +1765,7 @@ class BasicDeliver(Method):
         return cls(consumer_tag, delivery_tag, bits & 1 != 0, exchange, routing_key)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicGet(Method):
     """basic.get: class 60, method 70, to the server, synchronous. Answered by basic.get-ok or
     basic.get-empty.
@@ -1806,7 +1806,7 @@ class BasicGet(Method):
         return cls(ticket, queue, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicGetOk(Method):
     """basic.get-ok: class 60, method 71, to the client, synchronous, carries content. Short strings may
     be any bytes.
@@ -1851,7 +1851,7 @@ class BasicGetOk(Method):
         return cls(delivery_tag, bits & 1 != 0, exchange, routing_key, message_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicGetEmpty(Method):
     """basic.get-empty: class 60, method 72, to the client, synchronous."""
 
@@ -1882,7 +1882,7 @@ class BasicGetEmpty(Method):
         return cls(cluster_id)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicAck(Method):
     """basic.ack: class 60, method 80, to the server, asynchronous."""
 
@@ -1909,7 +1909,7 @@ class BasicAck(Method):
         return cls(delivery_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicReject(Method):
     """basic.reject: class 60, method 90, to the server, asynchronous."""
 
@@ -1936,7 +1936,7 @@ class BasicReject(Method):
         return cls(delivery_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicRecoverAsync(Method):
     """basic.recover-async: class 60, method 100, to the server, asynchronous. Overlay: 0-9-1 calls
     60,100 so; Apache Qpid's synchronous variant is 60,102.
@@ -1964,7 +1964,7 @@ class BasicRecoverAsync(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicRecoverSyncOk(Method):
     """basic.recover-sync-ok: class 60, method 101, to the client, synchronous. Overlay: Apache Qpid."""
 
@@ -1987,7 +1987,7 @@ class BasicRecoverSyncOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicRecoverSync(Method):
     """basic.recover-sync: class 60, method 102, to the server, synchronous. Answered by
     basic.recover-sync-ok. Overlay: Apache Qpid.
@@ -2015,7 +2015,7 @@ class BasicRecoverSync(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileQos(Method):
     """file.qos: class 70, method 10, to the server, synchronous. Answered by file.qos-ok."""
 
@@ -2043,7 +2043,7 @@ class FileQos(Method):
         return cls(prefetch_size, prefetch_count, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileQosOk(Method):
     """file.qos-ok: class 70, method 11, to the client, synchronous."""
 
@@ -2066,7 +2066,7 @@ class FileQosOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileConsume(Method):
     """file.consume: class 70, method 20, to the server, synchronous. Answered by file.consume-ok."""
 
@@ -2126,7 +2126,7 @@ class FileConsume(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileConsumeOk(Method):
     """file.consume-ok: class 70, method 21, to the client, synchronous."""
 
@@ -2157,7 +2157,7 @@ class FileConsumeOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileCancel(Method):
     """file.cancel: class 70, method 30, to the server, synchronous. Answered by file.cancel-ok."""
 
@@ -2191,7 +2191,7 @@ class FileCancel(Method):
         return cls(consumer_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileCancelOk(Method):
     """file.cancel-ok: class 70, method 31, to the client, synchronous."""
 
@@ -2222,7 +2222,7 @@ class FileCancelOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileOpen(Method):
     """file.open: class 70, method 40, to the server or the client, synchronous. Answered by
     file.open-ok.
@@ -2258,7 +2258,7 @@ class FileOpen(Method):
         return cls(identifier, content_size)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileOpenOk(Method):
     """file.open-ok: class 70, method 41, to the server or the client, synchronous. Answered by
     file.stage.
@@ -2286,7 +2286,7 @@ class FileOpenOk(Method):
         return cls(staged_size)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileStage(Method):
     """file.stage: class 70, method 50, to the server or the client, asynchronous, carries content."""
 
@@ -2309,7 +2309,7 @@ class FileStage(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FilePublish(Method):
     """file.publish: class 70, method 60, to the server, asynchronous."""
 
@@ -2358,7 +2358,7 @@ class FilePublish(Method):
         return cls(ticket, exchange, routing_key, bits & 1 != 0, bits & 2 != 0, identifier)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileReturn(Method):
     """file.return: class 70, method 70, to the client, asynchronous, carries content."""
 
@@ -2400,7 +2400,7 @@ class FileReturn(Method):
         return cls(reply_code, reply_text, exchange, routing_key)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileDeliver(Method):
     """file.deliver: class 70, method 80, to the client, asynchronous."""
 
@@ -2447,7 +2447,7 @@ class FileDeliver(Method):
         return cls(consumer_tag, delivery_tag, bits & 1 != 0, exchange, routing_key, identifier)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileAck(Method):
     """file.ack: class 70, method 90, to the server, asynchronous."""
 
@@ -2474,7 +2474,7 @@ class FileAck(Method):
         return cls(delivery_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileReject(Method):
     """file.reject: class 70, method 100, to the server, asynchronous."""
 
@@ -2501,7 +2501,7 @@ class FileReject(Method):
         return cls(delivery_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamQos(Method):
     """stream.qos: class 80, method 10, to the server, synchronous. Answered by stream.qos-ok."""
 
@@ -2537,7 +2537,7 @@ class StreamQos(Method):
         return cls(prefetch_size, prefetch_count, consume_rate, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamQosOk(Method):
     """stream.qos-ok: class 80, method 11, to the client, synchronous."""
 
@@ -2560,7 +2560,7 @@ class StreamQosOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamConsume(Method):
     """stream.consume: class 80, method 20, to the server, synchronous. Answered by stream.consume-ok."""
 
@@ -2610,7 +2610,7 @@ class StreamConsume(Method):
         return cls(ticket, queue, consumer_tag, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0, filter)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamConsumeOk(Method):
     """stream.consume-ok: class 80, method 21, to the client, synchronous."""
 
@@ -2641,7 +2641,7 @@ class StreamConsumeOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamCancel(Method):
     """stream.cancel: class 80, method 30, to the server, synchronous. Answered by stream.cancel-ok."""
 
@@ -2675,7 +2675,7 @@ class StreamCancel(Method):
         return cls(consumer_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamCancelOk(Method):
     """stream.cancel-ok: class 80, method 31, to the client, synchronous."""
 
@@ -2706,7 +2706,7 @@ class StreamCancelOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamPublish(Method):
     """stream.publish: class 80, method 40, to the server, asynchronous, carries content."""
 
@@ -2749,7 +2749,7 @@ class StreamPublish(Method):
         return cls(ticket, exchange, routing_key, bits & 1 != 0, bits & 2 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamReturn(Method):
     """stream.return: class 80, method 50, to the client, asynchronous, carries content."""
 
@@ -2791,7 +2791,7 @@ class StreamReturn(Method):
         return cls(reply_code, reply_text, exchange, routing_key)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamDeliver(Method):
     """stream.deliver: class 80, method 60, to the client, asynchronous, carries content."""
 
@@ -2834,7 +2834,7 @@ class StreamDeliver(Method):
         return cls(consumer_tag, delivery_tag, exchange, queue)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxSelect(Method):
     """tx.select: class 90, method 10, to the server, synchronous. Answered by tx.select-ok."""
 
@@ -2857,7 +2857,7 @@ class TxSelect(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxSelectOk(Method):
     """tx.select-ok: class 90, method 11, to the client, synchronous."""
 
@@ -2880,7 +2880,7 @@ class TxSelectOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxCommit(Method):
     """tx.commit: class 90, method 20, to the server, synchronous. Answered by tx.commit-ok."""
 
@@ -2903,7 +2903,7 @@ class TxCommit(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxCommitOk(Method):
     """tx.commit-ok: class 90, method 21, to the client, synchronous."""
 
@@ -2926,7 +2926,7 @@ class TxCommitOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxRollback(Method):
     """tx.rollback: class 90, method 30, to the server, synchronous. Answered by tx.rollback-ok."""
 
@@ -2949,7 +2949,7 @@ class TxRollback(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxRollbackOk(Method):
     """tx.rollback-ok: class 90, method 31, to the client, synchronous."""
 
@@ -2972,7 +2972,7 @@ class TxRollbackOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DtxSelect(Method):
     """dtx.select: class 100, method 10, to the server, synchronous. Answered by dtx.select-ok."""
 
@@ -2995,7 +2995,7 @@ class DtxSelect(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DtxSelectOk(Method):
     """dtx.select-ok: class 100, method 11, to the client, synchronous."""
 
@@ -3018,7 +3018,7 @@ class DtxSelectOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DtxStart(Method):
     """dtx.start: class 100, method 20, to the server, synchronous. Answered by dtx.start-ok."""
 
@@ -3049,7 +3049,7 @@ class DtxStart(Method):
         return cls(dtx_identifier)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DtxStartOk(Method):
     """dtx.start-ok: class 100, method 21, to the client, synchronous."""
 
@@ -3072,7 +3072,7 @@ class DtxStartOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TunnelRequest(Method):
     """tunnel.request: class 110, method 10, to the server, asynchronous, carries content."""
 
@@ -3103,7 +3103,7 @@ class TunnelRequest(Method):
         return cls(meta_data)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageTransfer(Method):
     """message.transfer: class 120, method 10, to the server or the client, asynchronous. Answered by
     message.ok or message.reject. Overlay: AMQP 0-9, domain content: an octet (0 the body itself, 1 a
@@ -3230,7 +3230,7 @@ class MessageTransfer(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageConsume(Method):
     """message.consume: class 120, method 20, to the server, asynchronous. Answered by message.ok."""
 
@@ -3280,7 +3280,7 @@ class MessageConsume(Method):
         return cls(ticket, queue, destination, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0, filter)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageCancel(Method):
     """message.cancel: class 120, method 30, to the server, asynchronous. Answered by message.ok."""
 
@@ -3311,7 +3311,7 @@ class MessageCancel(Method):
         return cls(destination)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageGet(Method):
     """message.get: class 120, method 40, to the server, asynchronous. Answered by message.ok or
     message.empty.
@@ -3355,7 +3355,7 @@ class MessageGet(Method):
         return cls(ticket, queue, destination, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageRecover(Method):
     """message.recover: class 120, method 50, to the server, asynchronous. Answered by message.ok."""
 
@@ -3381,7 +3381,7 @@ class MessageRecover(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageOpen(Method):
     """message.open: class 120, method 60, to the server or the client, asynchronous. Answered by
     message.ok.
@@ -3414,7 +3414,7 @@ class MessageOpen(Method):
         return cls(reference)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageClose(Method):
     """message.close: class 120, method 70, to the server or the client, asynchronous. Answered by
     message.ok.
@@ -3447,7 +3447,7 @@ class MessageClose(Method):
         return cls(reference)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageAppend(Method):
     """message.append: class 120, method 80, to the server or the client, asynchronous. Answered by
     message.ok.
@@ -3483,7 +3483,7 @@ class MessageAppend(Method):
         return cls(reference, bytes_)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageCheckpoint(Method):
     """message.checkpoint: class 120, method 90, to the server or the client, asynchronous. Answered by
     message.ok.
@@ -3519,7 +3519,7 @@ class MessageCheckpoint(Method):
         return cls(reference, identifier)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageResume(Method):
     """message.resume: class 120, method 100, to the server or the client, asynchronous. Answered by
     message.offset.
@@ -3555,7 +3555,7 @@ class MessageResume(Method):
         return cls(reference, identifier)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageQos(Method):
     """message.qos: class 120, method 110, to the server, asynchronous. Answered by message.ok."""
 
@@ -3583,7 +3583,7 @@ class MessageQos(Method):
         return cls(prefetch_size, prefetch_count, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageOk(Method):
     """message.ok: class 120, method 500, to the server or the client, asynchronous."""
 
@@ -3606,7 +3606,7 @@ class MessageOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageEmpty(Method):
     """message.empty: class 120, method 510, to the server or the client, asynchronous."""
 
@@ -3629,7 +3629,7 @@ class MessageEmpty(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageReject(Method):
     """message.reject: class 120, method 520, to the server or the client, asynchronous."""
 
@@ -3665,7 +3665,7 @@ class MessageReject(Method):
         return cls(code, text)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MessageOffset(Method):
     """message.offset: class 120, method 530, to the server or the client, asynchronous."""
 
@@ -3691,7 +3691,7 @@ class MessageOffset(Method):
         return cls(value)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicProperties(Properties):
     """Properties of class basic (60); None where absent. Section 4.2.6.1."""
 
@@ -3830,7 +3830,7 @@ class BasicProperties(Properties):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileProperties(Properties):
     """Properties of class file (70); None where absent. Section 4.2.6.1."""
 
@@ -3929,7 +3929,7 @@ class FileProperties(Properties):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class StreamProperties(Properties):
     """Properties of class stream (80); None where absent. Section 4.2.6.1."""
 
@@ -3990,7 +3990,7 @@ class StreamProperties(Properties):
         return cls(content_type, content_encoding, headers, priority, timestamp)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TunnelProperties(Properties):
     """Properties of class tunnel (110); None where absent. Section 4.2.6.1."""
 

@@ -80,7 +80,7 @@ INTERNAL_ERROR: Final = 541
 FRAME_MIN_SIZE: Final = 4096
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionStart(Method):
     """connection.start: class 10, method 10, to the client, synchronous. Answered by
     connection.start-ok.
@@ -125,7 +125,7 @@ class ConnectionStart(Method):
         return cls(version_major, version_minor, server_properties, mechanisms, locales)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionStartOk(Method):
     """connection.start-ok: class 10, method 11, to the server, synchronous."""
 
@@ -165,7 +165,7 @@ class ConnectionStartOk(Method):
         return cls(client_properties, mechanism, response, locale)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionSecure(Method):
     """connection.secure: class 10, method 20, to the client, synchronous. Answered by
     connection.secure-ok.
@@ -198,7 +198,7 @@ class ConnectionSecure(Method):
         return cls(challenge)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionSecureOk(Method):
     """connection.secure-ok: class 10, method 21, to the server, synchronous."""
 
@@ -229,7 +229,7 @@ class ConnectionSecureOk(Method):
         return cls(response)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionTune(Method):
     """connection.tune: class 10, method 30, to the client, synchronous. Answered by connection.tune-ok.
     """
@@ -258,7 +258,7 @@ class ConnectionTune(Method):
         return cls(channel_max, frame_max, heartbeat)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionTuneOk(Method):
     """connection.tune-ok: class 10, method 31, to the server, synchronous."""
 
@@ -286,7 +286,7 @@ class ConnectionTuneOk(Method):
         return cls(channel_max, frame_max, heartbeat)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionOpen(Method):
     """connection.open: class 10, method 40, to the server, synchronous. Answered by connection.open-ok.
     """
@@ -324,7 +324,7 @@ class ConnectionOpen(Method):
         return cls(virtual_host, reserved_1, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionOpenOk(Method):
     """connection.open-ok: class 10, method 41, to the client, synchronous."""
 
@@ -355,7 +355,7 @@ class ConnectionOpenOk(Method):
         return cls(reserved_1)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionClose(Method):
     """connection.close: class 10, method 50, to the client or the server, synchronous. Answered by
     connection.close-ok. Short strings may be any bytes.
@@ -397,7 +397,7 @@ class ConnectionClose(Method):
         return cls(reply_code, reply_text, class_id, method_id)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionCloseOk(Method):
     """connection.close-ok: class 10, method 51, to the client or the server, synchronous."""
 
@@ -420,7 +420,7 @@ class ConnectionCloseOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionBlocked(Method):
     """connection.blocked: class 10, method 60, to the client, asynchronous. Overlay: RabbitMQ
     documentation, Blocked Connection Notifications.
@@ -453,7 +453,7 @@ class ConnectionBlocked(Method):
         return cls(reason)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionUnblocked(Method):
     """connection.unblocked: class 10, method 61, to the client, asynchronous. Overlay: RabbitMQ
     documentation, Blocked Connection Notifications.
@@ -478,7 +478,7 @@ class ConnectionUnblocked(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionUpdateSecret(Method):
     """connection.update-secret: class 10, method 70, to the server, synchronous. Answered by
     connection.update-secret-ok. Overlay: RabbitMQ documentation, OAuth 2 token renewal.
@@ -514,7 +514,7 @@ class ConnectionUpdateSecret(Method):
         return cls(new_secret, reason)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConnectionUpdateSecretOk(Method):
     """connection.update-secret-ok: class 10, method 71, to the client, synchronous. Overlay: RabbitMQ
     documentation, OAuth 2 token renewal.
@@ -539,7 +539,7 @@ class ConnectionUpdateSecretOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelOpen(Method):
     """channel.open: class 20, method 10, to the server, synchronous. Answered by channel.open-ok."""
 
@@ -570,7 +570,7 @@ class ChannelOpen(Method):
         return cls(reserved_1)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelOpenOk(Method):
     """channel.open-ok: class 20, method 11, to the client, synchronous."""
 
@@ -601,7 +601,7 @@ class ChannelOpenOk(Method):
         return cls(reserved_1)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelFlow(Method):
     """channel.flow: class 20, method 20, to the server or the client, synchronous. Answered by
     channel.flow-ok.
@@ -629,7 +629,7 @@ class ChannelFlow(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelFlowOk(Method):
     """channel.flow-ok: class 20, method 21, to the server or the client, asynchronous."""
 
@@ -655,7 +655,7 @@ class ChannelFlowOk(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelClose(Method):
     """channel.close: class 20, method 40, to the client or the server, synchronous. Answered by
     channel.close-ok. Short strings may be any bytes.
@@ -697,7 +697,7 @@ class ChannelClose(Method):
         return cls(reply_code, reply_text, class_id, method_id)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ChannelCloseOk(Method):
     """channel.close-ok: class 20, method 41, to the client or the server, synchronous."""
 
@@ -720,7 +720,7 @@ class ChannelCloseOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class AccessRequest(Method):
     """access.request: class 30, method 10, to the server, synchronous. Answered by access.request-ok.
     Overlay: RabbitMQ keeps the 0-8 class for old clients; every answer is ticket 1.
@@ -766,7 +766,7 @@ class AccessRequest(Method):
         return cls(realm, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0, bits & 8 != 0, bits & 16 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class AccessRequestOk(Method):
     """access.request-ok: class 30, method 11, to the client, synchronous. Overlay: RabbitMQ keeps the
     0-8 class for old clients; every answer is ticket 1.
@@ -794,7 +794,7 @@ class AccessRequestOk(Method):
         return cls(ticket)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDeclare(Method):
     """exchange.declare: class 40, method 10, to the server, synchronous. Answered by
     exchange.declare-ok.
@@ -864,7 +864,7 @@ class ExchangeDeclare(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDeclareOk(Method):
     """exchange.declare-ok: class 40, method 11, to the client, synchronous."""
 
@@ -887,7 +887,7 @@ class ExchangeDeclareOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDelete(Method):
     """exchange.delete: class 40, method 20, to the server, synchronous. Answered by exchange.delete-ok.
     """
@@ -928,7 +928,7 @@ class ExchangeDelete(Method):
         return cls(reserved_1, exchange, bits & 1 != 0, bits & 2 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeDeleteOk(Method):
     """exchange.delete-ok: class 40, method 21, to the client, synchronous."""
 
@@ -951,7 +951,7 @@ class ExchangeDeleteOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeBound(Method):
     """exchange.bound: class 40, method 22, to the server, synchronous. Answered by exchange.bound-ok.
     Overlay: Apache Qpid: asks whether a binding exists.
@@ -990,7 +990,7 @@ class ExchangeBound(Method):
         return cls(exchange, routing_key, queue)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeBoundOk(Method):
     """exchange.bound-ok: class 40, method 23, to the client, synchronous. Overlay: Apache Qpid: reply
     code 0 for yes.
@@ -1028,7 +1028,7 @@ class ExchangeBoundOk(Method):
         return cls(reply_code, reply_text)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeBind(Method):
     """exchange.bind: class 40, method 30, to the server, synchronous. Answered by exchange.bind-ok."""
 
@@ -1079,7 +1079,7 @@ class ExchangeBind(Method):
         return cls(reserved_1, destination, source, routing_key, bits & 1 != 0, arguments)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeBindOk(Method):
     """exchange.bind-ok: class 40, method 31, to the client, synchronous."""
 
@@ -1102,7 +1102,7 @@ class ExchangeBindOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeUnbind(Method):
     """exchange.unbind: class 40, method 40, to the server, synchronous. Answered by exchange.unbind-ok.
     """
@@ -1154,7 +1154,7 @@ class ExchangeUnbind(Method):
         return cls(reserved_1, destination, source, routing_key, bits & 1 != 0, arguments)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ExchangeUnbindOk(Method):
     """exchange.unbind-ok: class 40, method 51, to the client, synchronous. Overlay: RabbitMQ sends 40,51
     as the extended file has it; 40,41 would follow the pattern.
@@ -1179,7 +1179,7 @@ class ExchangeUnbindOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDeclare(Method):
     """queue.declare: class 50, method 10, to the server, synchronous. Answered by queue.declare-ok."""
 
@@ -1243,7 +1243,7 @@ class QueueDeclare(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDeclareOk(Method):
     """queue.declare-ok: class 50, method 11, to the client, synchronous."""
 
@@ -1278,7 +1278,7 @@ class QueueDeclareOk(Method):
         return cls(queue, message_count, consumer_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueBind(Method):
     """queue.bind: class 50, method 20, to the server, synchronous. Answered by queue.bind-ok."""
 
@@ -1329,7 +1329,7 @@ class QueueBind(Method):
         return cls(reserved_1, queue, exchange, routing_key, bits & 1 != 0, arguments)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueBindOk(Method):
     """queue.bind-ok: class 50, method 21, to the client, synchronous."""
 
@@ -1352,7 +1352,7 @@ class QueueBindOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueuePurge(Method):
     """queue.purge: class 50, method 30, to the server, synchronous. Answered by queue.purge-ok."""
 
@@ -1391,7 +1391,7 @@ class QueuePurge(Method):
         return cls(reserved_1, queue, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueuePurgeOk(Method):
     """queue.purge-ok: class 50, method 31, to the client, synchronous."""
 
@@ -1417,7 +1417,7 @@ class QueuePurgeOk(Method):
         return cls(message_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDelete(Method):
     """queue.delete: class 50, method 40, to the server, synchronous. Answered by queue.delete-ok."""
 
@@ -1458,7 +1458,7 @@ class QueueDelete(Method):
         return cls(reserved_1, queue, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueDeleteOk(Method):
     """queue.delete-ok: class 50, method 41, to the client, synchronous."""
 
@@ -1484,7 +1484,7 @@ class QueueDeleteOk(Method):
         return cls(message_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueUnbind(Method):
     """queue.unbind: class 50, method 50, to the server, synchronous. Answered by queue.unbind-ok."""
 
@@ -1529,7 +1529,7 @@ class QueueUnbind(Method):
         return cls(reserved_1, queue, exchange, routing_key, arguments)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class QueueUnbindOk(Method):
     """queue.unbind-ok: class 50, method 51, to the client, synchronous."""
 
@@ -1552,7 +1552,7 @@ class QueueUnbindOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicQos(Method):
     """basic.qos: class 60, method 10, to the server, synchronous. Answered by basic.qos-ok."""
 
@@ -1580,7 +1580,7 @@ class BasicQos(Method):
         return cls(prefetch_size, prefetch_count, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicQosOk(Method):
     """basic.qos-ok: class 60, method 11, to the client, synchronous."""
 
@@ -1603,7 +1603,7 @@ class BasicQosOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicConsume(Method):
     """basic.consume: class 60, method 20, to the server, synchronous. Answered by basic.consume-ok."""
 
@@ -1663,7 +1663,7 @@ class BasicConsume(Method):
         )
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicConsumeOk(Method):
     """basic.consume-ok: class 60, method 21, to the client, synchronous."""
 
@@ -1694,7 +1694,7 @@ class BasicConsumeOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicCancel(Method):
     """basic.cancel: class 60, method 30, to the server or the client, synchronous. Answered by
     basic.cancel-ok.
@@ -1730,7 +1730,7 @@ class BasicCancel(Method):
         return cls(consumer_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicCancelOk(Method):
     """basic.cancel-ok: class 60, method 31, to the client or the server, synchronous."""
 
@@ -1761,7 +1761,7 @@ class BasicCancelOk(Method):
         return cls(consumer_tag)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicPublish(Method):
     """basic.publish: class 60, method 40, to the server, asynchronous, carries content. Short strings
     may be any bytes.
@@ -1806,7 +1806,7 @@ class BasicPublish(Method):
         return cls(reserved_1, exchange, routing_key, bits & 1 != 0, bits & 2 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicReturn(Method):
     """basic.return: class 60, method 50, to the client, asynchronous, carries content. Short strings may
     be any bytes.
@@ -1850,7 +1850,7 @@ class BasicReturn(Method):
         return cls(reply_code, reply_text, exchange, routing_key)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicDeliver(Method):
     """basic.deliver: class 60, method 60, to the client, asynchronous, carries content. Short strings
     may be any bytes.
@@ -1896,7 +1896,7 @@ class BasicDeliver(Method):
         return cls(consumer_tag, delivery_tag, bits & 1 != 0, exchange, routing_key)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicGet(Method):
     """basic.get: class 60, method 70, to the server, synchronous. Answered by basic.get-ok or
     basic.get-empty.
@@ -1937,7 +1937,7 @@ class BasicGet(Method):
         return cls(reserved_1, queue, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicGetOk(Method):
     """basic.get-ok: class 60, method 71, to the client, synchronous, carries content. Short strings may
     be any bytes.
@@ -1982,7 +1982,7 @@ class BasicGetOk(Method):
         return cls(delivery_tag, bits & 1 != 0, exchange, routing_key, message_count)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicGetEmpty(Method):
     """basic.get-empty: class 60, method 72, to the client, synchronous."""
 
@@ -2013,7 +2013,7 @@ class BasicGetEmpty(Method):
         return cls(reserved_1)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicAck(Method):
     """basic.ack: class 60, method 80, to the server or the client, asynchronous."""
 
@@ -2040,7 +2040,7 @@ class BasicAck(Method):
         return cls(delivery_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicReject(Method):
     """basic.reject: class 60, method 90, to the server, asynchronous."""
 
@@ -2067,7 +2067,7 @@ class BasicReject(Method):
         return cls(delivery_tag, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicRecoverAsync(Method):
     """basic.recover-async: class 60, method 100, to the server, asynchronous."""
 
@@ -2093,7 +2093,7 @@ class BasicRecoverAsync(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicRecover(Method):
     """basic.recover: class 60, method 110, to the server, synchronous. Answered by basic.recover-ok.
     Overlay: AMQP 0-9-1 specification: recover asks for recover-ok; the extended file omits it.
@@ -2121,7 +2121,7 @@ class BasicRecover(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicRecoverOk(Method):
     """basic.recover-ok: class 60, method 111, to the client, synchronous."""
 
@@ -2144,7 +2144,7 @@ class BasicRecoverOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicNack(Method):
     """basic.nack: class 60, method 120, to the server or the client, asynchronous."""
 
@@ -2172,7 +2172,7 @@ class BasicNack(Method):
         return cls(delivery_tag, bits & 1 != 0, bits & 2 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicCredit(Method):
     """basic.credit: class 60, method 200, to the server, synchronous. Answered by basic.credit-ok.
     Overlay: RabbitMQ credit extension; for the broker's own plug-ins, not announced to clients.
@@ -2209,7 +2209,7 @@ class BasicCredit(Method):
         return cls(consumer_tag, credit, bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicCreditOk(Method):
     """basic.credit-ok: class 60, method 201, to the client, synchronous. Overlay: RabbitMQ credit
     extension.
@@ -2237,7 +2237,7 @@ class BasicCreditOk(Method):
         return cls(available)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicCreditDrained(Method):
     """basic.credit-drained: class 60, method 202, to the client, asynchronous. Overlay: RabbitMQ credit
     extension.
@@ -2273,7 +2273,7 @@ class BasicCreditDrained(Method):
         return cls(consumer_tag, credit_drained)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConfirmSelect(Method):
     """confirm.select: class 85, method 10, to the server, synchronous. Answered by confirm.select-ok."""
 
@@ -2299,7 +2299,7 @@ class ConfirmSelect(Method):
         return cls(bits & 1 != 0)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConfirmSelectOk(Method):
     """confirm.select-ok: class 85, method 11, to the client, synchronous."""
 
@@ -2322,7 +2322,7 @@ class ConfirmSelectOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxSelect(Method):
     """tx.select: class 90, method 10, to the server, synchronous. Answered by tx.select-ok."""
 
@@ -2345,7 +2345,7 @@ class TxSelect(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxSelectOk(Method):
     """tx.select-ok: class 90, method 11, to the client, synchronous."""
 
@@ -2368,7 +2368,7 @@ class TxSelectOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxCommit(Method):
     """tx.commit: class 90, method 20, to the server, synchronous. Answered by tx.commit-ok."""
 
@@ -2391,7 +2391,7 @@ class TxCommit(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxCommitOk(Method):
     """tx.commit-ok: class 90, method 21, to the client, synchronous."""
 
@@ -2414,7 +2414,7 @@ class TxCommitOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxRollback(Method):
     """tx.rollback: class 90, method 30, to the server, synchronous. Answered by tx.rollback-ok."""
 
@@ -2437,7 +2437,7 @@ class TxRollback(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class TxRollbackOk(Method):
     """tx.rollback-ok: class 90, method 31, to the client, synchronous."""
 
@@ -2460,7 +2460,7 @@ class TxRollbackOk(Method):
         return cls()
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class BasicProperties(Properties):
     """Properties of class basic (60); None where absent. Section 4.2.6.1."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 
@@ -10,6 +12,7 @@ import pytest
 from amqpgate.config import parse
 from amqpgate.gateway.limits.distributed import DistributedLimits
 from amqpgate.gateway.observers.audit.audit import AuditTrail
+from amqpgate.gateway.server import assembly
 from amqpgate.gateway.server.assembly import build
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.housekeeping import Housekeeping
@@ -19,6 +22,13 @@ from tests.support.metrics import sample_value
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.session.test_registry import allowing
 
+#: Whether what pools are made of is there before and after that, in a new process.
+LOADS = """
+import sys
+from amqpgate.gateway.pool.registry import load
+has = lambda: "amqpgate.gateway.pool.pooled_upstream" in sys.modules
+print(has(), load() or has())
+"""
 PLAIN = "listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}, {name: c, host: c}]\n"
 PLAIN = PLAIN.replace("'localhost:0'", "'localhost:0', upstream: b")
 
@@ -62,6 +72,21 @@ def test_what_is_asked_for_is_there_and_runs(made: list[Gateway]) -> None:
     assert asked.observers.tracer is not None
     assert {AuditTrail, DistributedLimits} <= services(asked)
     assert asked.services[0] == asked.observers.audit.run
+
+
+def test_pools_are_loaded_at_the_start_where_connections_are_shared(
+    made: list[Gateway], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that no login waits for it."""
+    loaded: list[str] = []
+    monkeypatch.setattr(assembly, "load", lambda: loaded.append("pools"))
+    assemble(made)
+    assert not loaded
+    shared = PLAIN.replace("{name: c, host: c}", "{name: c, host: c, connections: pooled}")
+    made.append(build(parse(shared, {}), PolicySet.empty(), "1.2.3"))
+    assert loaded == ["pools"]
+    seen = subprocess.run([sys.executable, "-c", LOADS], check=True, capture_output=True, text=True)
+    assert seen.stdout == "False True\n"
 
 
 def test_two_gateways_of_a_process_share_nothing(made: list[Gateway]) -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
-from amqpgate.gateway.session.blocked_notices import BlockedNotice
+from amqpgate.gateway.session.blocked_notices import NOT_BLOCKED
+from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.publish import PublishHandler
+from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.support.inprocess import eventually
 from tests.unit.gateway.conftest import Stage
@@ -28,16 +33,25 @@ def test_who_waits_is_told_if_it_takes_it(make_stage: MakeStage) -> None:
 
 def test_a_notice_takes_two_looks_and_respects_the_brokers() -> None:
     blocked, unblocked = amqp.ConnectionBlocked("rate limit reached"), amqp.ConnectionUnblocked()
-    notice = BlockedNotice(is_understood=True)
-    assert [notice.look(waits=waits) for waits in (True, False, True, True)] == [None, None, None, blocked]
-    assert not notice.passes(amqp.ConnectionBlocked("memory")), "it knows that it is blocked"
-    assert [notice.look(waits=False) for _ in range(2)] == [None, None], "the broker still blocks"
-    assert notice.passes(amqp.ConnectionUnblocked())
-    assert notice.passes(amqp.ConnectionBlocked("memory"))
-    assert [notice.look(waits=True) for _ in range(2)] == [None, None], "it knows already"
-    assert not notice.passes(amqp.ConnectionUnblocked()), "we still block"
-    assert [notice.look(waits=False) for _ in range(2)] == [None, unblocked]
-    assert BlockedNotice().look(waits=True) is BlockedNotice().look(waits=True) is None
+    publishes = PublishHandler(cast(SessionChannels, None), cast(SessionPolicies, None))
+    assert publishes.notice is NOT_BLOCKED
+
+    def told(*waits: bool) -> list[Method | None]:
+        return [publishes.look(waits=one) for one in waits]
+
+    assert told(True, False) == [None, None]
+    assert publishes.notice == NOT_BLOCKED
+    assert told(True, True) == [None, blocked]
+    assert not publishes.hears(amqp.ConnectionBlocked("memory")), "it knows that it is blocked"
+    assert publishes.notice.is_by_broker
+    assert told(False, False) == [None, None], "the broker still blocks"
+    assert publishes.hears(amqp.ConnectionUnblocked())
+    assert publishes.hears(amqp.ConnectionBlocked("memory"))
+    assert told(True, True) == [None, None], "it knows already"
+    assert publishes.hears(amqp.BasicQosOk()), "that is another matter"
+    assert not publishes.hears(amqp.ConnectionUnblocked()), "we still block"
+    assert told(False, False) == [None, unblocked]
+    assert publishes.notice == NOT_BLOCKED
 
 
 def test_who_does_not_take_notices_hears_none(make_stage: MakeStage) -> None:

@@ -49,7 +49,16 @@ def test_principals_that_differ_in_anything_are_not(other: dict[str, object]) ->
     assert shared.of(attrs.evolve(BOB), FACTS)[0] is BOB
 
 
-@pytest.mark.parametrize("other", [{"channel_max": 5}, {"hears_cancels": True}, {"keeps_deliveries": True}])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"channel_max": 5},
+        {"hears_cancels": True},
+        {"keeps_deliveries": True},
+        {"is_relayed": True},
+        {"hears_blocked": True},
+    ],
+)
 def test_facts_that_differ_in_anything_are_not(other: dict[str, object]) -> None:
     shared = SharedFacts()
     shared.of(BOB, FACTS)

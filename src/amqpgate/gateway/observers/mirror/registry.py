@@ -7,15 +7,13 @@ and buffer share one per virtual host.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 import attrs
 import trio
 
 from amqpgate.gateway.limits.sampler import Sampler
-from amqpgate.gateway.observers.mirror.dial import Dialled, dial_mirror
-from amqpgate.gateway.observers.mirror.mirror import MirrorWorker
-from amqpgate.gateway.observers.mirror.session import PART, Feed, MirrorObserver
 from amqpgate.gateway.session.observer import SessionObserver
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.upstream.cluster import Cluster
@@ -25,6 +23,13 @@ from amqpgate.policy import Mirror as Document
 from amqpgate.telemetry.faults import FAULTS, contained
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.yamldoc import Percent, Size
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.observers.mirror.dial import Dialled
+    from amqpgate.gateway.observers.mirror.mirror import MirrorWorker
+    from amqpgate.gateway.observers.mirror.session import Feed
+
+PART: Final = "mirrors"
 
 
 @attrs.define(eq=False)
@@ -68,6 +73,10 @@ class MirrorRegistry:
     ) -> SessionObserver | None:
         """None: no mirror has got anything of the session yet."""
         feed = self.feed(session.facts.choice, session.principal, session.id)
+        if feed is None and before is None:
+            return None
+        from amqpgate.gateway.observers.mirror.session import MirrorObserver
+
         if isinstance(before, MirrorObserver):
             before.follow(feed)
             return before
@@ -95,6 +104,9 @@ class MirrorRegistry:
         if self._table is not table:
             self._table = table
             self._samplers.clear()
+        # Loaded with the first mirror: most gateways have none.
+        from amqpgate.gateway.observers.mirror.session import Feed
+
         key = choice.policy, choice.route.id
         if key not in self._samplers:
             self._samplers[key] = Sampler(document.percent / 100)
@@ -106,12 +118,16 @@ class MirrorRegistry:
         )
         mirror = self._mirrors.get(plain)
         if mirror is None:
+            from amqpgate.gateway.observers.mirror.mirror import MirrorWorker
+
             upstream = self.routing.clusters[document.cluster].settings
             name = f"{document.cluster} (vhost {vhost})"
             # Beliefs of its own, so that clients of the same cluster are not concerned.
             cluster = Cluster(upstream)
 
             async def dial() -> Dialled:
+                from amqpgate.gateway.observers.mirror.dial import dial_mirror
+
                 settings = attrs.evolve(rewritten(upstream, plain), connections="own")
                 return await dial_mirror(
                     cluster, settings, self.routing.contexts, version=self.version, name=name

@@ -45,7 +45,7 @@ def _look_at(session: Session, now: float, confirmed: Callable[[float], None]) -
     if (stats := find(session.observers, StatsObserver)) is not None:
         stats.look(confirmed)
     limits = session.limits
-    if not session.relay.active or (not limits.all and not session.notice.is_given):
+    if not session.relay.active or (not limits.all and not session.publishes.notice.is_given):
         return
     is_noted = False
     for side, quantities in _COUNTED:
@@ -55,7 +55,7 @@ def _look_at(session: Session, now: float, confirmed: Callable[[float], None]) -
             if any(_is_used_up(bucket, now) for bucket in share.pick(quantities)):
                 session.session_policies.limited(share.limit, Happened.WAITED)
                 is_noted |= side is Side.CLIENT and share.limit.notify
-    notice = session.notice.look(waits=is_noted)
+    notice = session.publishes.look(waits=is_noted) if session.facts.hears_blocked else None
     if notice is not None and session.closing is CloseState.NO:
         # A client that is gone is the data path's to find.
         with contextlib.suppress(PeerGoneError):

@@ -31,9 +31,8 @@ class StatsObserver(SessionObserver):
 
     part = PART
 
-    reports: Reports
-    #: What the sessions that are over have passed.
-    ended_before: SessionTotals
+    #: Who made it.
+    factory: StatsFactory
     session: Session
     #: None: the client has asked for no confirms.
     confirms: ConfirmLatency | None = attrs.field(default=None, init=False)
@@ -47,30 +46,30 @@ class StatsObserver(SessionObserver):
     def opened_from(self, address: str, upstream: str) -> None:
         """The session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
         self._address = address
-        self.reports.opened(self.session, address, upstream)
+        self.factory.reports.opened(self.session, address, upstream)
 
     def allowed(self, operation: Operation, verdict: Verdict) -> None:
         if verdict.policy is not None:
-            self.reports.decisions.allowed(verdict)
+            self.factory.reports.decisions.allowed(verdict)
 
     def denied(self, denial: Denial) -> None:
-        self.reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
+        self.factory.reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
 
     def would_differ(self, operation: Operation, verdict: Verdict) -> None:
-        self.reports.would_differ(verdict, operation, self.session.id)
+        self.factory.reports.would_differ(verdict, operation, self.session.id)
 
     def not_transformed(self, channel: int, method: Method, why: NotTransformedError) -> None:
-        self.reports.not_transformed(method, why, self.session.principal)
+        self.factory.reports.not_transformed(method, why, self.session.principal)
 
     def adapted(self, channel: int, method: Method, policy: str, result: Adapted) -> None:
-        self.reports.adapted(policy, result.items)
+        self.factory.reports.adapted(policy, result.items)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
-        self.reports.limited(limit, happened)
+        self.factory.reports.limited(limit, happened)
 
     def passed(self, channel: int, method: Method) -> None:
         if method.INDEX in CHANGES:
-            self._bindings = self._bindings or SessionBindings(self.reports.bindings)
+            self._bindings = self._bindings or SessionBindings(self.factory.reports.bindings)
             last_queue = self.session.channels.states[channel].last_queue
             self._bindings.passed(channel, method, self.session.principal, last_queue)
         elif self._bindings is not None and isinstance(method, amqp.ChannelOpen):
@@ -95,15 +94,15 @@ class StatsObserver(SessionObserver):
 
     def closed(self, outcome: str) -> None:
         self._count()
-        self.look(self.reports.metrics.confirmed)
+        self.look(self.factory.reports.metrics.confirmed)
         # Those that it had named by the broker are exclusive, as a rule, and end with the connection.
-        self.reports.bindings.forget(self.session.principal.vhost, self.session.channels.owned or ())
+        self.factory.reports.bindings.forget(self.session.principal.vhost, self.session.channels.owned or ())
         address = self._address or self.session.principal.source
-        self.reports.over(self.session, outcome, address, time.monotonic() - self._since)
+        self.factory.reports.over(self.session, outcome, address, time.monotonic() - self._since)
 
     @contained("metrics", None)
     def _count(self) -> None:
-        self.ended_before.add(self.session)
+        self.factory.ended.add(self.session)
 
 
 @attrs.frozen
@@ -113,9 +112,10 @@ class StatsFactory:
     part = PART
 
     reports: Reports
+    #: What the sessions that are over have passed.
     ended: SessionTotals
 
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver:
-        return before or StatsObserver(self.reports, self.ended, session)
+        return before or StatsObserver(self, session)

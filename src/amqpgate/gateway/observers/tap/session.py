@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import attrs
 
@@ -22,20 +21,18 @@ from amqpgate.datapath.tables import Side
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.observers.tap.flows import Watches
 from amqpgate.gateway.observers.tap.published import TappedPublishes
-from amqpgate.gateway.observers.tap.scope import Scope, known_of
+from amqpgate.gateway.observers.tap.scope import Scope
 from amqpgate.gateway.observers.tap.sent import TappedDeliveries
-from amqpgate.gateway.observers.tap.taps import TapRegistry
+from amqpgate.gateway.observers.tap.taps import PART, TapRegistry
 from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver
 from amqpgate.gateway.session.publish import size_of
 from amqpgate.gateway.session.session import Session
-from amqpgate.policy import Operation, PolicySet
+from amqpgate.policy import Operation
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.policy.engine.taps import DELIVER, GOT, RETURNED
 from amqpgate.telemetry.faults import contained
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-
-PART: Final = "taps"
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -140,28 +137,3 @@ class TapObserver(SessionObserver):
 
     def rejected(self, denial: Denial) -> None:
         self.denied(denial)
-
-
-@attrs.frozen
-class TapFactory:
-    """Makes those of one gateway."""
-
-    part = PART
-
-    tapping: TapRegistry
-
-    def observer_for(
-        self, session: Session, policies: PolicySet, before: SessionObserver | None
-    ) -> SessionObserver | None:
-        """None: nobody taps what its client may do."""
-        if not self.tapping.taps:
-            return None
-        known = known_of(session.principal)
-        taps = tuple(tap for tap in self.tapping.taps if tap.order.match.holds(known) is not False)
-        if not taps:
-            return None
-        observer = before if isinstance(before, TapObserver) else TapObserver.of(self.tapping, session)
-        # For messages that are not under way.
-        observer.watches.forget()
-        observer.scope.follow(taps, policies)
-        return observer

@@ -30,6 +30,8 @@ from amqpgate.telemetry.faults import contained
 
 log = logging.getLogger(__name__)
 
+PART: Final = "taps"
+
 #: Operations shown in a second, by all taps of all processes together: each message is two upcalls.
 CEILING: Final = 1000
 #: Seconds for which a share of that is given at a time.

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from amqpgate.config import Upstream, parse
 from amqpgate.errors import ConfigError
-from amqpgate.gateway.observers.mirror import registry
+from amqpgate.gateway.observers.mirror import dial
 from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.mirror.session import Feed
 from amqpgate.gateway.transport.tls import TlsContexts
@@ -122,7 +122,7 @@ def test_the_virtual_host_is_the_documents_or_the_upstreams_or_the_sessions(
     async def dialled(_: object, settings: Upstream, *_rest: object, **_named: object) -> None:
         opened.append(settings.vhost)
 
-    monkeypatch.setattr(registry, "dial_mirror", dialled)
+    monkeypatch.setattr(dial, "dial_mirror", dialled)
     for mirror in stand.mirrors._mirrors.values():
         trio.run(mirror.dial)
     assert opened == ["mine", "there", "v"]

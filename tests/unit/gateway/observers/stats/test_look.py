@@ -8,11 +8,13 @@ from typing import cast
 import attrs
 import pytest
 
+from amqpgate.bridge import NATIVE
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.limits.token_buckets import SessionLimits, TokenBuckets
 from amqpgate.gateway.observers.stats.sampler import look
+from amqpgate.gateway.session.blocked_notices import NOT_BLOCKED
 from amqpgate.gateway.session.operation_limits import Happened
-from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_end import CloseState
 from amqpgate.policy import SharedLimit
 from amqpgate.telemetry.faults import FAULTS, PARTS
@@ -31,6 +33,7 @@ class Waiting:
     notice_due: amqp.ConnectionBlocked | Exception | None = None
     closing: CloseState = CloseState.NO
     observers: tuple[()] = ()
+    facts = SessionFacts((NATIVE, NATIVE), 10, hears_blocked=True)
     told: list[tuple[SharedLimit, Happened]] = attrs.field(factory=list)
     sent: list[tuple[Side, bytes]] = attrs.field(factory=list)
 
@@ -44,8 +47,8 @@ class Waiting:
         return SimpleNamespace(limited=lambda *what: self.told.append(what))
 
     @property
-    def notice(self) -> object:
-        return SimpleNamespace(is_given=False, look=self._look)
+    def publishes(self) -> object:
+        return SimpleNamespace(notice=NOT_BLOCKED, look=self._look)
 
     def _look(self, *, waits: bool) -> amqp.ConnectionBlocked | None:
         if isinstance(self.notice_due, Exception):
