@@ -45,6 +45,23 @@ def test_a_json_line_has_exactly_these_fields_in_this_order() -> None:
     assert record["exception"] is None
 
 
+def test_a_failure_need_not_be_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There may be no memory for that, and whoever holds what others raise must raise nothing."""
+    log = logging.getLogger("amqpgate.some")
+
+    def fail(*_: object, **__: object) -> logging.LogRecord:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "makeRecord", fail)
+        logs.log_failure(log, "%s failed", "it")
+    assert caplog.records == []
+    logs.log_failure(log, "%s failed", "it")
+    assert [record.getMessage() for record in caplog.records] == ["it failed"]
+
+
 def test_json_time_is_utc_with_milliseconds() -> None:
     record = logging.LogRecord("x", logging.INFO, "", 0, "m", (), None)
     record.created, record.msecs = 1_000_000_000.007, 7.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import socket
 import ssl
 import sys
@@ -17,6 +19,7 @@ import trustme
 
 from amqpgate.admin import http, simple
 from amqpgate.admin.http import _Server, serve_admin
+from amqpgate.admin.simple import SimpleServer
 from amqpgate.app.wiring import build
 from amqpgate.config import parse
 from amqpgate.operator.single import SingleGateway
@@ -269,3 +272,46 @@ async def test_silent_connections_end_with_it(
         with trio.fail_after(20):
             await served.ended.wait()
         assert await aside(lambda: (one.recv(1), other.recv(1))) == (b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "error"),
+    [
+        (trio.SocketListener, "accept", MemoryError()),
+        (trio.SocketListener, "accept", SystemError("error return without exception set")),
+        (trio.SocketListener, "accept", OSError(errno.EMFILE, "too many")),
+        (SimpleServer, "serve", MemoryError()),
+        (trio, "aclose_forcefully", MemoryError()),
+    ],
+    ids=lambda value: getattr(value, "__name__", repr(value)),
+)
+async def test_want_of_memory_ends_a_connection_at_most(
+    open_interface: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
+    owner: object,
+    name: str,
+    error: Exception,
+) -> None:
+    """The process goes on, and so does the interface."""
+    failed: list[str] = []
+    do = getattr(owner, name)
+
+    async def poor(*args: object) -> object:
+        if failed:
+            return await do(*args)
+        failed.append(name)
+        raise error
+
+    served = await open_interface()
+
+    def ask() -> int:
+        with served.dial() as sock:
+            sock.sendall(get("/livez", "Connection: close"))
+            return int(sock.recv(1000)[9:12] or 0)
+
+    monkeypatch.setattr(owner, name, poor)
+    # The first may be answered: what is accepted is what was begun before. Or it is reset.
+    with contextlib.suppress(ConnectionResetError):
+        await aside(ask)
+    assert await aside(ask) == 200
+    assert failed == [name]

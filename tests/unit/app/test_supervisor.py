@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from amqpgate.app.worker_process import Worker
 from amqpgate.app.worker_queries import _WorkerQueries
-from amqpgate.app.worker_rpc import WorkerControl
+from amqpgate.app.worker_rpc import MessageKind, WorkerControl
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.readiness import Readiness
 
@@ -47,4 +47,26 @@ async def test_a_worker_whose_audit_is_down_is_not_ready(nursery: trio.Nursery) 
         gateway.readiness.become(ready)
         await trio.testing.wait_all_tasks_blocked()
         assert worker.ready is ready
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_cannot_be_answered_ends_nothing_else(nursery: trio.Nursery) -> None:
+    """There may be no memory for an answer: who asked goes on without, and asks again."""
+    far, near = trio.testing.memory_stream_pair()
+    answers: list[bytes | None] = [None, b"metrics"]
+
+    class Poor(Ready):
+        async def metrics_text(self) -> bytes:
+            answer = answers.pop(0)
+            if answer is None:
+                raise MemoryError
+            return answer
+
+    nursery.start_soon(_WorkerQueries(cast(Gateway, Poor()), WorkerControl(far), nursery).run)
+    supervisor = WorkerControl(near)
+    assert (await supervisor.receive())[0] is MessageKind.STARTED
+    with trio.fail_after(5):
+        for number in (1, 2):
+            await supervisor.send(MessageKind.METRICS, number=number)
+        assert await supervisor.receive() == (MessageKind.METRICS, 2, b"metrics")
     nursery.cancel_scope.cancel()

@@ -313,9 +313,15 @@ class Pool:
         connection = SharedConnection(
             self, entry, name, str(opened.address), opened.hop.interpreter, exclusives
         )
-        self.connections[entry.id] = connection
         hop = hand_over(opened.hop, opened.tune)
-        connection.enter(hop, self.host.pump, largest_frame=self.host.largest_frame)
+        try:
+            connection.enter(hop, self.host.pump, largest_frame=self.host.largest_frame)
+        except BaseException:
+            # There was no memory for it. Who waits may get another one when the plan is looked at next.
+            hop.sock.close()
+            self.plan.lost(entry, time.monotonic())
+            raise
+        self.connections[entry.id] = connection
         log.info("%s is open: user %r, vhost %r", name, self.identity.user, self.identity.vhost)
         self.retry()
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 
 from amqpgate.config import Pooling
+from amqpgate.gateway.pool import pool as pool_module
 from amqpgate.gateway.pool.dial import Opened, PoolDialer
 from amqpgate.gateway.pool.pool import Pool, PoolIdentity
+from amqpgate.gateway.pool.shared_connection import SharedConnection
 from amqpgate.protocol.sasl import Credentials
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -48,3 +52,19 @@ async def test_a_dial_that_failed_is_not_under_way_any_more(failures: int) -> No
     for _ in range(failures):
         await pool._dial()
     assert pool.plan.dialling == 0
+
+
+def test_a_connection_that_there_is_no_memory_for_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def poor(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(pool_module, "hand_over", lambda hop, _tune: hop)
+    monkeypatch.setattr(SharedConnection, "enter", poor)
+    identity = PoolIdentity("broker", "/", "guest", b"", b"", "shown")
+    pool = Pool(Mock(), identity, Pooling(), Mock())
+    pool.plan.dialling = 1
+    opened = Mock(tune=amqp.ConnectionTune(2047, 131072, 0))
+    with pytest.raises(MemoryError):
+        pool.add(opened, asked=True)
+    opened.hop.sock.close.assert_called_once_with()
+    assert (pool.connections, list(pool.plan.links), pool.plan.dialling) == ({}, [], 0)

@@ -41,12 +41,12 @@ TASKS = {
     ("session/registry.py", "contained"): "itself",
     ("pool/registry.py", "contained"): "itself",
     ("observers/mirror/registry.py", "_contained"): "itself",
-    ("handshake/accept.py", "self._serve"): "its own try",
+    ("handshake/accept.py", "serving"): "its own try",
     (
         "handshake/listeners.py",
         "self._accept",
     ): "a fiber; Listeners.run raises what breaks a listening socket",
-    ("session/registry.py", "farewell"): "a fiber, and its own try",
+    ("session/registry.py", "farewells[0]"): "a fiber, and its own try",
     ("transport/fibers.py", "self._do"): "gives what is raised to its fiber",
     ("upstream/health_check.py", "_watch"): "its own try",
     # Those of a task that is one of the above.
