@@ -342,15 +342,15 @@ class Publisher:
         """The broker has them, in their order: who wants to hears that they are accepted; all are done."""
         if self._session is None:
             return
+        if len(transfers) == 1 and not transfers[0].is_explicit:
+            self._session.finish(transfers[0].command_id)
+            return
         accepted = [one.command_id for one in transfers if one.is_explicit and not one.is_rejected]
         if accepted:
             for ids in sets_of(accepted, _MOST_ACCEPTED):
                 self._session.send(amqp10.MessageAccept(transfers=ids))
-        if len(transfers) == 1:
-            self._session.finish(transfers[0].command_id)
-        else:
-            for first, last in _runs(transfers):
-                self._session.finish(first, last)
+        for first, last in _runs(transfers):
+            self._session.finish(first, last)
 
     def _reject(self, transfer: Incoming) -> None:
         """The broker has returned it; its confirm follows."""

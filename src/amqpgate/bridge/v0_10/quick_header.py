@@ -3,7 +3,7 @@
 Says what ``properties.to_canonical`` says, in a third of the time, of headers such as nearly all are. Of all
 others it says nothing: those with a reply-to, or anything malformed, go the long way.
 
-Made to be read; where it was compiled, ``_quick_header`` serves (see ``build``).
+Made to be read; where it was compiled, ``_codec`` serves (see ``build``).
 """
 
 from __future__ import annotations

@@ -12,9 +12,13 @@ cdef int CONNECTION = _CONNECTION[0]
 
 cdef inline int64_t body_size(const unsigned char* header, Py_ssize_t size) noexcept:
     """What a content header says of its body; what nobody could send is as good as any other."""
+    cdef uint64_t value = 0
+    cdef int place
     if size < SIZE_AT + 8:
         return 0
-    return <int64_t>min(get_uint64(header + SIZE_AT), MOST_SIZE)
+    for place in range(8):
+        value = value << 8 | header[SIZE_AT + place]
+    return <int64_t>min(value, MOST_SIZE)
 
 
 cdef class PassingMessage:

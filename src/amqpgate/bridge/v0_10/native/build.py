@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from amqpgate.bridge.v0_10.native.copying import copy_frames, tagged
     from amqpgate.bridge.v0_10.native.cutting import AssemblyCutter
     from amqpgate.bridge.v0_10.native.queues import Counter, Original, OriginalQueue, Outgoing
 
@@ -18,13 +17,10 @@ else:
             Original,
             OriginalQueue,
             Outgoing,
-            copy_frames,
-            tagged,
         )
 
         COMPILED = True
     except ImportError:
-        from amqpgate.bridge.v0_10.native.copying import copy_frames, tagged
         from amqpgate.bridge.v0_10.native.cutting import AssemblyCutter
         from amqpgate.bridge.v0_10.native.queues import Counter, Original, OriginalQueue, Outgoing
 
@@ -37,6 +33,4 @@ __all__ = [
     "Original",
     "OriginalQueue",
     "Outgoing",
-    "copy_frames",
-    "tagged",
 ]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeVar
 
-from amqpgate.bridge.v0_10.build import delivery_part, quick_header
-from amqpgate.bridge.v0_10.native.build import copy_frames, tagged
+from amqpgate.bridge.v0_10.build import copy_frames, delivery_part, quick_header, tagged
 from amqpgate.bridge.v0_10.native.copies import NAMELESS, is_silent
 from amqpgate.bridge.v0_10.properties import to_canonical
 from amqpgate.bridge.v0_10.quick_header import QuickHeader

@@ -1,13 +1,6 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Headers of transfers to content headers, compiled. The contract is ``quick_header``; read that first.
-
-No byte is looked at that is not within its struct, or its map. What is said grows by no more than `most_of`.
-"""
-
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy, memset
+# Headers of transfers to content headers; see ``quick_header``.
+#
+# No byte is looked at that is not within its struct, or its map. What is said grows by no more than `most_of`.
 
 from amqpgate.bridge.v0_10.quick_header import (
     APART, MOST_SECONDS as _MOST_SECONDS, QuickHeader as _QuickHeader, SAME, STRINGS, SUBJECT,

@@ -1,4 +1,4 @@
-"""The frames of a message's copy, of payloads that are made. Where it was compiled, ``_native`` serves."""
+"""Frames of messages for the gateway, of payloads that are made. Where it was compiled, ``_codec`` serves."""
 
 from __future__ import annotations
 

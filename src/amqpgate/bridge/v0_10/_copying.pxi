@@ -1,27 +1,25 @@
-# The frames of copies; see ``copying``.
+# Frames of messages, of payloads that are made; see ``copying``.
+
+from amqpgate.protocol.frames import FRAME_BODY, FRAME_END, FRAME_HEAD, FRAME_HEADER, FRAME_METHOD, FRAME_OVERHEAD
 
 cdef enum:
     METHOD_91 = 1
     HEADER_91 = 2
     BODY_91 = 3
-    HEARTBEAT_91 = 8
     END_91 = 0xCE
+    #: Bytes of a frame before its payload, and those and its end.
+    HEAD_91 = 7
+    OVERHEAD_91 = 8
     #: Where a content header has the size of the body.
     SIZE_AT = 4
 
-
-cdef inline void put_uint64(unsigned char* at, uint64_t value) noexcept:
-    cdef int place
-    for place in range(8):
-        at[place] = <unsigned char>(value >> (56 - 8 * place))
+assert (FRAME_METHOD, FRAME_HEADER, FRAME_BODY, FRAME_END) == (METHOD_91, HEADER_91, BODY_91, END_91)
+assert (FRAME_HEAD.size, FRAME_OVERHEAD) == (HEAD_91, OVERHEAD_91)
 
 
-cdef inline uint64_t get_uint64(const unsigned char* at) noexcept:
-    cdef uint64_t value = 0
-    cdef int place
-    for place in range(8):
-        value = value << 8 | at[place]
-    return value
+cdef inline const unsigned char* bytes_of(bytes data) noexcept:
+    return <const unsigned char*>PyBytes_AS_STRING(data)
+
 
 
 cdef inline unsigned char* put_frame(
@@ -47,7 +45,7 @@ def tagged(bytes method not None, Py_ssize_t at, uint64_t tag):
     if at < 0 or at + 8 > size:
         raise ValueError("no place for a delivery tag")
     result = PyBytes_FromStringAndSize(PyBytes_AS_STRING(method), size)
-    put_uint64(<unsigned char*>PyBytes_AS_STRING(result) + at, tag)
+    put_number(<uint8_t*>PyBytes_AS_STRING(result) + at, tag, 8)
     return result
 
 
@@ -67,7 +65,7 @@ def copy_frames(uint16_t number, bytes method not None, bytes header not None, b
     if size:
         total += size + OVERHEAD_91 * ((size + step - 1) // step)
         sized = PyBytes_FromStringAndSize(PyBytes_AS_STRING(header), header_size)
-        put_uint64(<unsigned char*>PyBytes_AS_STRING(sized) + SIZE_AT, <uint64_t>size)
+        put_number(<uint8_t*>PyBytes_AS_STRING(sized) + SIZE_AT, <uint64_t>size, 8)
     frames = PyBytes_FromStringAndSize(NULL, total)
     at = <unsigned char*>PyBytes_AS_STRING(frames)
     at = put_frame(at, METHOD_91, number, bytes_of(method), method_size)
