@@ -165,8 +165,7 @@ class Unconfirmed:
         return next(reversed(self._transfers), None)
 
     def add(self, transfer: Incoming) -> None:
-        """It was published. What it carries is not needed any more."""
-        transfer.forget_content()
+        """It was published."""
         self._transfers[self._next] = transfer
         self._next += 1
 
@@ -272,6 +271,8 @@ class Publisher:
         if in_transaction:
             self._complete([transfer])
         else:
+            # What it carries is not needed any more.
+            transfer.forget_content()
             self._unconfirmed.add(transfer)
 
     def publish_at_once(self, message: IncomingMessage) -> bool:

@@ -14,7 +14,7 @@ import ssl
 from amqpgate.datapath.schedule import TURN as _TURN
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.transport.translation import (
-    ENDED, PIECE as _PIECE, READ as _READ, RECORD as _RECORD, WOULD_BLOCK, Nothing, failure, hung_up, would_block,
+    AGAIN, ENDED, PIECE as _PIECE, READ as _READ, RECORD as _RECORD, WOULD_BLOCK, Nothing, failure, hung_up,
 )
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
 
@@ -69,6 +69,8 @@ cdef class Translation:
     cdef Py_ssize_t at, most_unsent
     cdef bytearray out
     cdef bint is_tls_, is_plain, is_over, heard, said
+    #: Whether the translator has frames: nothing but what is called here changes that.
+    cdef bint has_frames
 
     def __init__(self, inner, translator, bytes first, clock, Py_ssize_t most_unsent):
         self.inner = inner
@@ -79,6 +81,7 @@ cdef class Translation:
         self.input = first
         self.most_unsent = most_unsent
         self.out = bytearray()
+        self.has_frames = translator.has_frames
 
     def relay_to(self, Translation beside not None, relayed):
         self.exchange(relayed.client, beside)
@@ -95,12 +98,16 @@ cdef class Translation:
         self.input = rest + self.input[self.at:]
         self.at = 0
         self.beside = beside
+        self.has_frames = self.translator.has_frames
         return 0
 
     # -- from the peer -------------------------------------------------------------------------
 
     def recv(self, Py_ssize_t limit):
-        return self.heard_frames(limit)
+        cdef bytes data = self.heard_frames(limit)
+        if data is None:
+            raise BlockingIOError(EAGAIN, AGAIN)
+        return data
 
     def recv_into(self, view):
         cdef Py_buffer into
@@ -109,6 +116,8 @@ cdef class Translation:
         PyObject_GetBuffer(view, &into, PyBUF_WRITABLE)
         try:
             data = self.heard_frames(into.len)
+            if data is None:
+                raise BlockingIOError(EAGAIN, AGAIN)
             size = PyBytes_GET_SIZE(data)
             memcpy(into.buf, PyBytes_AS_STRING(data), size)
         finally:
@@ -116,7 +125,7 @@ cdef class Translation:
         return size
 
     def pending(self):
-        if self.is_over or self.translator.has_frames:
+        if self.is_over or self.has_frames:
             return True
         if self.at == PyBytes_GET_SIZE(self.input) and not (self.is_tls_ and self.inner.pending()):
             return False
@@ -124,7 +133,7 @@ cdef class Translation:
 
     @property
     def is_full(self):
-        return not (self.wants_bytes() or self.is_over or self.translator.has_frames)
+        return not (self.is_over or self.has_frames or self.wants_bytes())
 
     def has_heard(self):
         cdef bint heard = self.heard
@@ -135,6 +144,7 @@ cdef class Translation:
         return PyByteArray_GET_SIZE(self.out) <= self.most_unsent and self.translator.wants_bytes
 
     cdef bytes heard_frames(self, Py_ssize_t limit):
+        """As ``recv``; None where there is nothing now."""
         cdef bytes data
         try:
             data = self.receive(limit)
@@ -143,8 +153,8 @@ cdef class Translation:
             raise
         if PyBytes_GET_SIZE(data):
             return data
-        if not self.is_over or self.translator.has_frames:
-            raise would_block()
+        if not self.is_over or self.has_frames:
+            return None
         if self.why is not None:
             raise self.why.with_traceback(None)
         return data
@@ -157,14 +167,15 @@ cdef class Translation:
         cdef Py_ssize_t room = limit
         cdef bint goes_on = True
         while True:
-            if translator.has_frames:
+            if self.has_frames:
                 if PyBytes_GET_SIZE(frames):
                     if more is None:
                         more = []
                     more.append(frames)
                 frames = translator.frames_for_gateway(room)
                 room -= PyBytes_GET_SIZE(frames)
-                if not room or translator.has_frames:
+                self.has_frames = translator.has_frames
+                if not room or self.has_frames:
                     break
             if self.is_over or not goes_on:
                 break
@@ -208,6 +219,7 @@ cdef class Translation:
                 self.translator.peer_ended()
         except ProtocolViolation as violation:
             self.is_over, self.why = True, violation
+        self.has_frames = self.translator.has_frames
         if self.beside is None:
             self.take_bytes()
         return goes_on
@@ -251,7 +263,7 @@ cdef class Translation:
         if PyByteArray_GET_SIZE(self.out) or self.broken is not None:
             self.flush()
             if PyByteArray_GET_SIZE(self.out):
-                raise would_block()
+                raise BlockingIOError(EAGAIN, AGAIN)
         until = self.clock() + TURN
         PyObject_GetBuffer(frames, &view, PyBUF_SIMPLE)
         try:
@@ -259,6 +271,7 @@ cdef class Translation:
             while taken < view.len and (insists or self.translator.wants_frames):
                 stop = end_of_piece(data, view.len, taken)
                 self.translator.from_gateway(PyBytes_FromStringAndSize(<const char*>data + taken, stop - taken))
+                self.has_frames = self.translator.has_frames
                 taken = stop
                 self.take_bytes()
                 if PyByteArray_GET_SIZE(self.out):
@@ -278,7 +291,7 @@ cdef class Translation:
         if self.beside is not None:
             self.beside.try_to_flush()
         if not taken:
-            raise would_block()
+            raise BlockingIOError(EAGAIN, AGAIN)
         return taken
 
     @property
@@ -303,6 +316,7 @@ cdef class Translation:
         if not self.said and not PyByteArray_GET_SIZE(self.out):
             try:
                 self.translator.from_gateway(HEARTBEAT)
+                self.has_frames = self.translator.has_frames
             except Exception:
                 self.fail()
                 raise
@@ -312,6 +326,7 @@ cdef class Translation:
     def end(self):
         try:
             self.translator.gateway_ended()
+            self.has_frames = self.translator.has_frames
             self.take_bytes()
         except Exception:
             self.fail()
@@ -377,6 +392,7 @@ cdef class Translation:
 
     cdef int fail(self) except -1:
         self.translator = Nothing()
+        self.has_frames = False
         self.is_over, self.input, self.at = True, b"", 0
         self.why = self.broken = failure()
         PyByteArray_Resize(self.out, 0)

@@ -27,6 +27,8 @@ RECORD: Final = 16 * 1024
 #: Bytes, or one frame, that a translator is given at once; the clock is looked at after each.
 PIECE: Final = 4 * 1024
 
+#: What the system says where there is nothing now; asked once, for it looks at the locale each time.
+AGAIN: Final = os.strerror(errno.EAGAIN)
 WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 #: A peer that drops TCP without close_notify, too.
 ENDED = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
@@ -349,7 +351,7 @@ def failure() -> OSError:
 
 def would_block() -> BlockingIOError:
     """There is nothing now, or no room."""
-    return BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    return BlockingIOError(errno.EAGAIN, AGAIN)
 
 
 def end_of_piece(frames: memoryview, start: int) -> int:

@@ -315,7 +315,8 @@ class SessionConnection:
 
     def take_output(self) -> bytes:
         """What is to be sent. What was asked and finished since the last call is answered in it, once."""
-        self._attachments.read()
+        if self._attachments.strays:
+            self._attachments.read()
         return self._writer.take()
 
     def take_rest(self) -> bytes:

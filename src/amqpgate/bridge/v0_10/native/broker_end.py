@@ -79,7 +79,7 @@ class BrokerEnd(NativeEnd):
         if segment[1] in _LOOKED_AT:
             self._look(channel, assembly)
             return
-        if segment[1] == amqp10.SessionCompleted.CODE and channel.due:
+        if segment[1] == amqp10.SessionCompleted.CODE and channel.due.answers:
             self._completed(channel, assembly)
         channel.down.follow(assembly.original)
 
@@ -157,7 +157,7 @@ class BrokerEnd(NativeEnd):
 
     def _transfer(self, channel: RelayedChannel, assembly: Assembly, command_id: int) -> None:
         kind = self._copier.kind(assembly.segment, assembly.header)
-        if channel.due:
+        if channel.due.answers:
             self._answer(channel, channel.due.delivers(text(kind.transfer.destination) or NAMELESS))
         tag = channel.unsettled.tag(command_id)
         if not kind.transfer.is_silent:

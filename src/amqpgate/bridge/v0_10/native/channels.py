@@ -23,30 +23,28 @@ _HALF: Final = 1 << 31
 class Due:
     """What the broker has yet to complete, before the copies that answer it may be said."""
 
-    __slots__ = ("_answers", "_consumers")
+    __slots__ = ("_consumers", "answers")
 
     def __init__(self) -> None:
-        self._answers: deque[tuple[int, tuple[Method, ...]]] = deque()
+        #: With the ids of the commands that they answer.
+        self.answers: deque[tuple[int, tuple[Method, ...]]] = deque()
         #: Ids of subscriptions that are not complete, by consumer tag.
         self._consumers: dict[str, int] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._answers)
 
     def ask(self, command_id: int, answers: tuple[Method, ...]) -> list[Method]:
         """A command goes to the broker. Answers that are not waited for any more: a client need not ask, and
         then the broker need not say."""
-        self._answers.append((command_id, answers))
+        self.answers.append((command_id, answers))
         for answer in answers:
             if isinstance(answer, BasicConsumeOk):
                 self._consumers[answer.consumer_tag] = command_id
-        return self.until(self._answers[0][0]) if len(self._answers) > MOST_DUE else []
+        return self.until(self.answers[0][0]) if len(self.answers) > MOST_DUE else []
 
     def until(self, command_id: int) -> list[Method]:
         """The answers to all commands up to this one."""
         found: list[Method] = []
-        while self._answers and (command_id - self._answers[0][0]) & _MASK < _HALF:
-            found += self._answers.popleft()[1]
+        while self.answers and (command_id - self.answers[0][0]) & _MASK < _HALF:
+            found += self.answers.popleft()[1]
         if self._consumers:
             self._consumers = {
                 tag: number
@@ -57,7 +55,7 @@ class Due:
 
     def all(self) -> list[Method]:
         """The answers to all commands: the session ends without a word against them."""
-        return self.until(self._answers[-1][0]) if self._answers else []
+        return self.until(self.answers[-1][0]) if self.answers else []
 
     def delivers(self, tag: str) -> list[Method]:
         """A subscription gets a message, so it is there: the answers up to its own."""
