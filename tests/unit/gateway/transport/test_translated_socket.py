@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import socket
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from amqpgate.datapath.engine import BufferedSocket
 from amqpgate.datapath.schedule import TURN
-from amqpgate.gateway.transport.translated_socket import TranslatedSocket
+from amqpgate.gateway.transport.translated_socket import MOST_UNSENT, TranslatedSocket, Translation
+from amqpgate.gateway.transport.translation import PlainTranslation
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.translators import Answering, Asking, Reframing, Withholding, record, records
@@ -44,6 +47,14 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield far, near
 
 
+@pytest.fixture(params=dict.fromkeys((Translation, PlainTranslation)), autouse=True)
+def translation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test is of both."""
+    bases = (request.param, BufferedSocket)
+    body = {"__init__": lambda self, *args, clock: request.param.__init__(self, *args, clock, MOST_UNSENT)}
+    monkeypatch.setattr(sys.modules[__name__], "TranslatedSocket", type("TranslatedSocket", bases, body))
+
+
 def still(near: socket.socket, toy: Reframing, first: bytes = b"") -> TranslatedSocket:
     """One for which no turn is over."""
     return TranslatedSocket(near, toy, first, clock=lambda: 0.0)
@@ -66,7 +77,7 @@ def test_a_translator_gets_whole_frames_a_few_at_a_time(ends: Ends) -> None:
 def test_a_turn_is_bounded_both_ways(ends: Ends) -> None:
     times = itertools.count()
     toy = Noting()
-    sock = TranslatedSocket(ends[1], toy, clock=lambda: next(times) * TURN)
+    sock = TranslatedSocket(ends[1], toy, b"", clock=lambda: next(times) * TURN)
     ends[0].send(records(ACK * 1000))
     got = 0
     for turn in range(1, 4):
