@@ -15,9 +15,7 @@ ROOT = Path(__file__).parents[4]
 #: What the plain twins have to pass alone, too: those tests that go through whole connections.
 PASSED = (
     "tests/unit/bridge/v0_10/native",
-    "tests/unit/bridge/v0_10/test_client.py",
     "tests/unit/gateway/transport/test_method_stream_translated.py",
-    "tests/unit/protocol/v0_10/test_joined.py",
 )
 
 

@@ -30,6 +30,8 @@ HEADERS: list[tuple[Struct, ...]] = [
         MessageProperties(7, bytes(range(16)), b"c", None, b"text/plain", b"utf-8", b"guest", b"app"),
     ),
     (DeliveryProperties(priority=0, delivery_mode=0, ttl=0, timestamp=1700000000000),),
+    (DeliveryProperties(ttl=2**64 - 1, timestamp=10**11),),
+    (DeliveryProperties(timestamp=10**11 + 1),),
     (
         MessageProperties(content_type=b"x"),
         DeliveryProperties(routing_key=b"other way round"),
