@@ -19,7 +19,7 @@ What is where
     ``settling``    which deliveries an accept, a release or a reject means
     ``channels``    how far both sides are with a channel; ``queues``: what waits there
     ``relay``       what both ends share
-    ``client_end``, ``broker_end``  the translators; ``end``: what they have in common, ``passing``: of messages
+    ``client_end``, ``broker_end``  the translators; ``end``, ``passing``: what they have in common
     ``build``       compiled or plain: cutting, queues; passing with ``end``
     ``amending``    an original whose copy the gateway has changed
 """
