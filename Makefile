@@ -63,6 +63,6 @@ clean: ## Remove what the other targets made
 test-tools:
 	@tools/test-tools.sh
 
-$(VENV)/.installed-%: pyproject.toml constraints.txt tools/install.sh $(wildcard src/amqpgate/datapath/*.p[yx][xdi])
+$(VENV)/.installed-%: pyproject.toml constraints.txt tools/install.sh $(shell find src -name "*.p[yx][xdi]")
 	@PYTHON=$(PYTHON) tools/install.sh $*
 	@touch $@

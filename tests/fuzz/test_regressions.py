@@ -17,7 +17,7 @@ import pytest
 from amqpgate.admin import plain
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
 from amqpgate.bridge.v0_10.link import BrokerLink
-from amqpgate.bridge.v0_10.native.channels import OriginalQueue
+from amqpgate.bridge.v0_10.native.build import OriginalQueue
 from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
 from amqpgate.policy.engine import verdicts
 from amqpgate.protocol import proxy_header

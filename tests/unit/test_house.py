@@ -37,7 +37,7 @@ DECIDED = {
     "amqpgate.gateway.observers.trace.session:TraceObserver": "0033",
     "amqpgate.gateway.session.observer:SessionObserver": "0033",
     "amqpgate.gateway.session.upstream:SessionUpstream": "0032",
-    "amqpgate.gateway.transport.translated_socket:TranslatedSocket": "0036",
+    "amqpgate.gateway.transport.translation:PlainTranslation": "0036",
 }
 
 #: Loops that pause because time itself is what they wait for, and what they do.

@@ -25,7 +25,7 @@ from amqpgate.datapath.pressure import CHUNK
 from amqpgate.datapath.schedule import TURN
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.transport import translated_socket
+from amqpgate.gateway.transport import translated_socket, translation
 from amqpgate.gateway.transport.translated_socket import TranslatedSocket
 from amqpgate.protocol.frames import HEARTBEAT, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -377,7 +377,7 @@ def test_frames_that_are_withheld_wait_for_the_peer(bench: Bench) -> None:
     assert bytes(broker.heard) == b""
     assert client.to_say
     assert played.endpoint(Side.CLIENT).paused
-    assert Withholding.MOST <= played.toys[1].kept <= Withholding.MOST + 3 * translated_socket._PIECE
+    assert Withholding.MOST <= played.toys[1].kept <= Withholding.MOST + 3 * translation.PIECE
     given = 0
     for credit in (1, 2, 10, 1000):
         broker.to_say = memoryview(record(CREDIT, 0, credit.to_bytes(4, "big")))

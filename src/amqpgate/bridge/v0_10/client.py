@@ -30,7 +30,7 @@ from typing import Final
 
 from amqpgate.bridge.v0_10.client_session import ClientSession
 from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
-from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
+from amqpgate.bridge.v0_10.link import MOST_QUEUED, BrokerLink, ClientOptions
 from amqpgate.bridge.v0_10.login import (
     MOST_SESSIONS,
     confirms,
@@ -123,7 +123,7 @@ class ClientTranslator:
     @property
     def wants_bytes(self) -> bool:
         """As in `Translator`."""
-        return not self._link.is_full and len(self._ending) < MOST_SESSIONS
+        return self._link.queued < MOST_QUEUED and len(self._ending) < MOST_SESSIONS
 
     def from_peer(self, data: bytes) -> None:
         """As in `Translator`."""
@@ -243,7 +243,7 @@ class ClientTranslator:
     @property
     def has_frames(self) -> bool:
         """As in `Translator`."""
-        return bool(self._link.writer)
+        return bool(self._link.writer.frames)
 
     def frames_for_gateway(self, limit: int) -> bytes:
         """As in `Translator`."""

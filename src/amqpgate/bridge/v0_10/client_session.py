@@ -149,7 +149,7 @@ class ClientSession:
         if (
             self._running is None
             and not self._queue
-            and not self._in_transaction
+            and not self._commands.transactions.is_selected
             and self._publisher.publish_at_once(message)
         ):
             return
@@ -197,12 +197,18 @@ class ClientSession:
         """What was read is dealt with: do what nobody has asked for, and what has waited for a channel."""
         if self._running is not None or self._queue or self._deletes:
             self._pump()
-        if self._running is None and not self._queue and self._session is not None:
+        if (
+            self._commands.subscriptions.restless
+            and self._running is None
+            and not self._queue
+            and self._session is not None
+        ):
             work = self._commands.subscriptions.work()
             if work is not None:
                 self._step(None, work, None)
                 self._pump()
-        self._publisher.rest()
+        if not self._link.numbers.has_confirms:
+            self._publisher.rest()
 
     def _add(self, incoming: Incoming, chunk: bytes) -> None:
         try:
@@ -338,7 +344,8 @@ class ClientSession:
         use = channel.use
         if isinstance(told.method, amqp.BasicAck) and channel.state is _OPEN:
             self._publisher.confirmed(told.method)
-            self._pump()
+            if self._queue or self._running is not None or self._session is None:
+                self._pump()
             return
         method = channel.receive(told.method)
         running = self._running

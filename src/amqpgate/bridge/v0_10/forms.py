@@ -12,8 +12,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple, TypeVar
 
+from amqpgate.bridge.v0_10.build import quick_header
 from amqpgate.bridge.v0_10.properties import from_canonical
-from amqpgate.bridge.v0_10.quick_header import QuickHeader, quick_header
+from amqpgate.bridge.v0_10.quick_header import QuickHeader
 from amqpgate.wire.codec import decode_header
 from amqpgate.wire.generated.v0_9_1 import BasicProperties, BasicPublish
 from amqpgate.wire.generated.v0_10 import MessageProperties

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from attrs import define, field, frozen
 
+from amqpgate.bridge.v0_10.build import copy_frames
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import (
     FRAME_BODY,
-    FRAME_END,
     FRAME_HEAD,
     FRAME_HEADER,
     FRAME_HEARTBEAT,
@@ -31,7 +31,6 @@ from amqpgate.wire.codec import ContentHeader, decode_method, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-_END: Final = bytes((FRAME_END,))
 _SIZE: Final = Struct(">Q")
 #: Where a content header has the size of the body (AMQP 0-9-1, section 4.2.6.1).
 _SIZE_AT: Final = 4
@@ -119,16 +118,17 @@ class CanonicalWriter:
     header of a message is larger.
     """
 
-    __slots__ = ("_at", "_frames", "frame_max")
+    __slots__ = ("_at", "frame_max", "frames")
 
     def __init__(self) -> None:
         self.frame_max = FRAME_MIN_SIZE
-        self._frames: deque[bytes] = deque()
+        #: What is not taken.
+        self.frames: deque[bytes] = deque()
         #: What of the first one is taken.
         self._at = 0
 
     def __bool__(self) -> bool:
-        return bool(self._frames)
+        return bool(self.frames)
 
     def allow(self, frame_max: int) -> None:
         """What was tuned holds from now on."""
@@ -138,7 +138,7 @@ class CanonicalWriter:
         """A method that carries no message."""
         payload = method.encode()
         self._check(len(payload), method)
-        self._frames.append(encode_frame(FRAME_METHOD, channel, payload))
+        self.frames.append(encode_frame(FRAME_METHOD, channel, payload))
 
     def message(self, channel: int, method: Method, properties: amqp.BasicProperties, body: bytes) -> None:
         """A method and the message that it carries."""
@@ -147,55 +147,38 @@ class CanonicalWriter:
         self._check(max(len(payload), len(header)), method)
         first = encode_frame(FRAME_METHOD, channel, payload) + encode_frame(FRAME_HEADER, channel, header)
         if not body:
-            self._frames.append(first)
+            self.frames.append(first)
         elif len(body) <= min(_MOST_COPIED, self.frame_max - FRAME_OVERHEAD):
-            self._frames.append(first + encode_frame(FRAME_BODY, channel, body))
+            self.frames.append(first + encode_frame(FRAME_BODY, channel, body))
         else:
-            self._frames.append(first)
-            self._frames.extend(body_frames(channel, body, self.frame_max))
+            self.frames.append(first)
+            self.frames.extend(body_frames(channel, body, self.frame_max))
 
     def form(self, channel: int, method: bytes, header: bytes, body: bytes) -> bool:
         """A message whose payloads are known, but for the size of the body in the header's. False, and
         nothing is written, if one of them does not fit into a frame."""
         if max(len(method), len(header)) + FRAME_OVERHEAD > self.frame_max:
             return False
-        size = len(body)
-        parts = [
-            FRAME_HEAD.pack(FRAME_METHOD, channel, len(method)),
-            method,
-            _END,
-            FRAME_HEAD.pack(FRAME_HEADER, channel, len(header)),
-            header[:_SIZE_AT],
-            _SIZE.pack(size),
-            header[_SIZE_AT + 8 :],
-            _END,
-        ]
-        if size <= self.frame_max - FRAME_OVERHEAD:
-            if size:
-                parts += (FRAME_HEAD.pack(FRAME_BODY, channel, size), body, _END)
-            self._frames.append(b"".join(parts))
-        else:
-            self._frames.append(b"".join(parts))
-            self._frames.extend(body_frames(channel, body, self.frame_max))
+        self.frames.append(copy_frames(channel, method, header, body, self.frame_max)[0])
         return True
 
     def beat(self) -> None:
         """A heartbeat."""
-        self._frames.append(HEARTBEAT)
+        self.frames.append(HEARTBEAT)
 
     def take(self, limit: int) -> bytes:
         """The next ``limit`` bytes at most."""
         taken: list[bytes] = []
-        if len(self._frames) == 1 and not self._at and len(self._frames[0]) <= limit:
-            return self._frames.popleft()
-        while self._frames and limit:
-            first = self._frames[0]
+        if len(self.frames) == 1 and not self._at and len(self.frames[0]) <= limit:
+            return self.frames.popleft()
+        while self.frames and limit:
+            first = self.frames[0]
             piece = first[self._at : self._at + limit]
             taken.append(piece)
             limit -= len(piece)
             self._at += len(piece)
             if self._at == len(first):
-                self._frames.popleft()
+                self.frames.popleft()
                 self._at = 0
         return b"".join(taken)
 

@@ -60,8 +60,8 @@ class BrokerLink:
     _kept: int = field(default=0, init=False)
     #: Bytes of messages that wait for credit.
     _held: int = field(default=0, init=False)
-    #: What waiting commands count for.
-    _queued: int = field(default=0, init=False)
+    #: What waiting commands count for. At `MOST_QUEUED` no more are taken.
+    queued: int = field(default=0, init=False)
 
     def meets(self, *, nacks: bool) -> None:
         """The broker has said what it can do."""
@@ -94,15 +94,10 @@ class BrokerLink:
         """So many bytes wait for credit, or, below 0, do not any more."""
         self._held += size
 
-    @property
-    def is_full(self) -> bool:
-        """Whether so many commands wait that no more are taken."""
-        return self._queued >= MOST_QUEUED
-
     def queue(self, weight: int) -> None:
         """A command waits that counts for so much."""
-        self._queued += weight
+        self.queued += weight
 
     def unqueue(self, weight: int) -> None:
         """It does not wait any more."""
-        self._queued -= weight
+        self.queued -= weight

@@ -165,8 +165,7 @@ class Unconfirmed:
         return next(reversed(self._transfers), None)
 
     def add(self, transfer: Incoming) -> None:
-        """It was published. What it carries is not needed any more."""
-        transfer.forget_content()
+        """It was published."""
         self._transfers[self._next] = transfer
         self._next += 1
 
@@ -272,6 +271,8 @@ class Publisher:
         if in_transaction:
             self._complete([transfer])
         else:
+            # What it carries is not needed any more.
+            transfer.forget_content()
             self._unconfirmed.add(transfer)
 
     def publish_at_once(self, message: IncomingMessage) -> bool:
@@ -342,15 +343,15 @@ class Publisher:
         """The broker has them, in their order: who wants to hears that they are accepted; all are done."""
         if self._session is None:
             return
+        if len(transfers) == 1 and not transfers[0].is_explicit:
+            self._session.finish(transfers[0].command_id)
+            return
         accepted = [one.command_id for one in transfers if one.is_explicit and not one.is_rejected]
         if accepted:
             for ids in sets_of(accepted, _MOST_ACCEPTED):
                 self._session.send(amqp10.MessageAccept(transfers=ids))
-        if len(transfers) == 1:
-            self._session.finish(transfers[0].command_id)
-        else:
-            for first, last in _runs(transfers):
-                self._session.finish(first, last)
+        for first, last in _runs(transfers):
+            self._session.finish(first, last)
 
     def _reject(self, transfer: Incoming) -> None:
         """The broker has returned it; its confirm follows."""

@@ -2,6 +2,8 @@
 
 Says what ``properties.to_canonical`` says, in a third of the time, of headers such as nearly all are. Of all
 others it says nothing: those with a reply-to, or anything malformed, go the long way.
+
+Made to be read; where it was compiled, ``_codec`` serves (see ``build``).
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ _HEAD: Final = Struct(">HHQH")
 _STRUCT: Final = Struct(">IBBBB")
 
 #: Values that are the same bytes in a field table: its letter, and their bytes.
-_SAME: Final[dict[int, tuple[bytes, int]]] = {
+SAME: Final[dict[int, tuple[bytes, int]]] = {
     TypeCode.INT8: (b"b", 1),
     TypeCode.UINT8: (b"B", 1),
     TypeCode.INT16: (b"s", 2),
@@ -70,7 +72,7 @@ _SAME: Final[dict[int, tuple[bytes, int]]] = {
     TypeCode.VOID: (b"V", 0),
 }
 #: Strings: their letter, and the bytes of their length.
-_STRINGS: Final[dict[int, tuple[bytes, int]]] = {
+STRINGS: Final[dict[int, tuple[bytes, int]]] = {
     TypeCode.STR8: (b"S", 1),
     TypeCode.STR16: (b"S", 2),
     TypeCode.VBIN8: (b"x", 1),
@@ -78,7 +80,7 @@ _STRINGS: Final[dict[int, tuple[bytes, int]]] = {
     TypeCode.VBIN32: (b"x", 4),
 }
 #: Names of headers that are no headers in 0-9-1, or whose value is text whatever it says.
-_APART: Final = frozenset(
+APART: Final = frozenset(
     name.encode()
     for name in (
         CORRELATION_ID_HEADER,
@@ -89,9 +91,9 @@ _APART: Final = frozenset(
         *TEXT_BY_NAME,
     )
 )
-_SUBJECT: Final = b"qpid.subject"
+SUBJECT: Final = b"qpid.subject"
 _MODES: Final = (1, 2)
-_MOST_SECONDS: Final = 10**11
+MOST_SECONDS: Final = 10**11
 
 
 class QuickHeader(NamedTuple):
@@ -172,7 +174,7 @@ def _read(header: bytes, login: bytes | None) -> QuickHeader:
                 pos += 8
             if packing & _TIMESTAMP:
                 seconds = _UINT64.unpack_from(header, pos)[0]
-                timestamp = _UINT64.pack(seconds if seconds <= _MOST_SECONDS else seconds // 1000)
+                timestamp = _UINT64.pack(seconds if seconds <= MOST_SECONDS else seconds // 1000)
                 flags |= 1 << 6
                 pos += 8
             if packing & _EXPIRATION:
@@ -264,13 +266,13 @@ def _table(header: bytes, pos: int, end: int) -> tuple[bytes, int]:
         name = header[start:pos]
         code = header[pos]
         pos += 1
-        same = _SAME.get(code)
+        same = SAME.get(code)
         if same is not None:
             letter, width = same
             parts += (name, letter, header[pos : pos + width])
             pos += width
-        elif code in _STRINGS:
-            letter, width = _STRINGS[code]
+        elif code in STRINGS:
+            letter, width = STRINGS[code]
             start = pos + width
             length = int.from_bytes(header[pos:start], "big")
             pos = start + length
@@ -283,7 +285,7 @@ def _table(header: bytes, pos: int, end: int) -> tuple[bytes, int]:
             pos += 8
         else:
             raise _Rare
-        if pos > stop or (name[1:] in _APART and not (name[1:] == _SUBJECT and code == TypeCode.STR16)):
+        if pos > stop or (name[1:] in APART and not (name[1:] == SUBJECT and code == TypeCode.STR16)):
             raise _Rare
         names.add(name)
     if pos != stop or len(names) != count:

@@ -73,10 +73,10 @@ class Subscriptions:
         "_forms",
         "_held",
         "_link",
-        "_restless",
         "_session",
         "_uncompleted",
         "_unsettled",
+        "restless",
         "settling",
     )
 
@@ -88,8 +88,8 @@ class Subscriptions:
         self._by_name: dict[bytes, Subscription] = {}
         self._consumers = SessionConsumers()
         self._forms = TransferForms()
-        #: Those that may need a consumer.
-        self._restless: dict[Subscription, None] = {}
+        #: Those that may need a consumer: `work` looks at them.
+        self.restless: dict[Subscription, None] = {}
         self._unsettled: ById[HeldTransfer] = ById(MOST_UNSETTLED)
         self._uncompleted: ById[tuple[Subscription, Spent]] = ById(MOST_UNCOMPLETED)
         #: Bytes of bodies and headers that are held.
@@ -153,8 +153,8 @@ class Subscriptions:
         """What is to be asked of the broker without a command, None if nothing is: a consumer for the next
         subscription that has credit and gets nothing.
         """
-        while self._restless:
-            subscription, _ = self._restless.popitem()
+        while self.restless:
+            subscription, _ = self.restless.popitem()
             is_served = (
                 self._session is not None
                 and subscription.needs_consumer
@@ -395,7 +395,7 @@ class Subscriptions:
                 408, f"queue {subscription.queue!r} can be consumed no more: it is deleted, moved, or denied"
             )
         if subscription.needs_consumer:
-            self._restless[subscription] = None
+            self.restless[subscription] = None
 
     def _send(self, subscription: Subscription, delivery: HeldTransfer) -> None:
         assert self._session is not None

@@ -49,11 +49,11 @@ class Attachments:
         "_evicts",
         "_names",
         "_role",
-        "_strays",
         "_user",
         "_wake",
         "_writer",
         "sessions",
+        "strays",
     )
 
     def __init__(
@@ -77,7 +77,7 @@ class Attachments:
         #: What the sessions' names are held with, by channel.
         self._evicts: dict[int, Evict] = {}
         #: Channels that have been told that no session is there.
-        self._strays: set[int] = set()
+        self.strays: set[int] = set()
 
     def log_in(self, user: bytes) -> None:
         """Names are this user's from now on."""
@@ -126,7 +126,7 @@ class Attachments:
 
     def read(self) -> None:
         """All of a read has been looked at."""
-        self._strays.clear()
+        self.strays.clear()
 
     def clear(self) -> None:
         """The connection is over, and so are its sessions."""
@@ -156,7 +156,7 @@ class Attachments:
 
     def _add(self, channel: int, name: bytes) -> AttachedSession:
         session = self.sessions[channel] = AttachedSession(channel, name, self._role, self._writer)
-        self._strays.discard(channel)
+        self.strays.discard(channel)
         return session
 
     def _evict(self, channel: int) -> None:
@@ -172,7 +172,7 @@ class Attachments:
             self._names.release(self._user, session.name, evict)
 
     def _stray(self, channel: int) -> None:
-        if channel not in self._strays:
-            self._strays.add(channel)
+        if channel not in self.strays:
+            self.strays.add(channel)
             answer = amqp.SessionDetached(name=b"", code=DetachCode.NOT_ATTACHED)
             self._writer.control(channel, answer)

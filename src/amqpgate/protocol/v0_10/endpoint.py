@@ -30,6 +30,7 @@ from amqpgate.protocol.handshake import CLOSING_STATES, PROTOCOL_HEADER_SENT, SE
 from amqpgate.protocol.header import HEADER_SIZE
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.v0_10.attachments import Attachments
+from amqpgate.protocol.v0_10.build import SegmentFrameDecoder
 from amqpgate.protocol.v0_10.codes import TO_ERROR_CODE, close_of, violation_of_close
 from amqpgate.protocol.v0_10.connection import TRANSITIONS, Tuning, offered, step
 from amqpgate.protocol.v0_10.events import (
@@ -45,7 +46,6 @@ from amqpgate.protocol.v0_10.frames import (
     CONTROL_TRACK,
     MOST_FRAME_SIZE,
     SegmentFrame,
-    SegmentFrameDecoder,
 )
 from amqpgate.protocol.v0_10.names import SessionNames
 from amqpgate.protocol.v0_10.segments import CONNECTION_CLASS, Assembler, AssemblyEvent, ControlIn
@@ -315,7 +315,8 @@ class SessionConnection:
 
     def take_output(self) -> bytes:
         """What is to be sent. What was asked and finished since the last call is answered in it, once."""
-        self._attachments.read()
+        if self._attachments.strays:
+            self._attachments.read()
         return self._writer.take()
 
     def take_rest(self) -> bytes:

@@ -61,7 +61,8 @@ COMMAND_TRACK: Final = 1
 
 _HEAD: Final = Struct(">BBHxBHxxxx")
 _ONE_FRAME: Final = FIRST_FRAME | LAST_FRAME
-_ALONE: Final = FIRST_SEGMENT | LAST_SEGMENT | _ONE_FRAME
+#: All four, of what is one frame in all.
+ALONE: Final = FIRST_SEGMENT | LAST_SEGMENT | _ONE_FRAME
 _FIRST_OF_MANY: Final = FIRST_SEGMENT | _ONE_FRAME
 _LAST_OF_MANY: Final = LAST_SEGMENT | _ONE_FRAME
 
@@ -90,8 +91,21 @@ class WholeMessage(NamedTuple):
     size: int
 
 
+def malformed(flags: int, segment_type: int, size: int, channel: int, most: int) -> ProtocolViolation:
+    """What cannot be a frame of at most ``most`` bytes."""
+    if flags > ALONE:
+        why = "version or reserved flags are not 0"
+    elif segment_type > BODY:
+        why = "unknown segment type"
+    else:
+        why = f"{FRAME_HEADER_SIZE} to {most} bytes are taken"
+    return ProtocolViolation(501, f"frame of type {segment_type}, {size} bytes: {why}", channel=channel)
+
+
 class SegmentFrameDecoder:
     """Bytes in, frames out, whatever the split; time is linear in the bytes.
+
+    Made to be read; where it was compiled, ``_frames`` serves (see ``build``).
 
     ``max_frame_size`` is the largest frame in bytes, its header included. Buffered are at most one frame and
     what ``feed`` was given after it.
@@ -137,8 +151,9 @@ class SegmentFrameDecoder:
         track: int
         channel: int
         flags, segment_type, size, track, channel = _HEAD.unpack_from(self._buffer, position)
-        if flags > _ALONE or not FRAME_HEADER_SIZE <= size <= self.max_frame_size or segment_type > BODY:
-            raise self._malformed(flags, segment_type, size, channel)
+        if flags > ALONE or not FRAME_HEADER_SIZE <= size <= self.max_frame_size or segment_type > BODY:
+            self.is_broken = True
+            raise malformed(flags, segment_type, size, channel, self.max_frame_size)
         if available < size:
             return None
         self._position = end = position + size
@@ -207,16 +222,6 @@ class SegmentFrameDecoder:
         """So many bytes were looked at."""
         self._position += size
 
-    def _malformed(self, flags: int, segment_type: int, size: int, channel: int) -> ProtocolViolation:
-        self.is_broken = True
-        if flags > _ALONE:
-            why = "version or reserved flags are not 0"
-        elif segment_type > BODY:
-            why = "unknown segment type"
-        else:
-            why = f"{FRAME_HEADER_SIZE} to {self.max_frame_size} bytes are taken"
-        return ProtocolViolation(501, f"frame of type {segment_type}, {size} bytes: {why}", channel=channel)
-
     def allow(self, max_frame_size: int) -> None:
         """Larger frames are taken from now on."""
         self.max_frame_size = max_frame_size
@@ -236,7 +241,7 @@ class SegmentFrameDecoder:
 
 def control_frame(channel: int, control: bytes, max_frame_size: int = MIN_MAX_FRAME_SIZE) -> bytes:
     """An encoded control in its frame. Violation 506 if it does not fit into one."""
-    return _frame(_ALONE, CONTROL, CONTROL_TRACK, channel, control, max_frame_size)
+    return _frame(ALONE, CONTROL, CONTROL_TRACK, channel, control, max_frame_size)
 
 
 def command_frames(
@@ -252,7 +257,7 @@ def command_frames(
     Violation 506 if either does not fit into one frame.
     """
     if header is None:
-        flags = FIRST_SEGMENT | _ONE_FRAME if has_body else _ALONE
+        flags = FIRST_SEGMENT | _ONE_FRAME if has_body else ALONE
         return _frame(flags, COMMAND, COMMAND_TRACK, channel, command, max_frame_size)
     last = _ONE_FRAME if has_body else LAST_SEGMENT | _ONE_FRAME
     return _frame(

@@ -48,6 +48,9 @@ _ASK_AT: Final = 64
 #: What is further back than this counts as known, for serial numbers are in order within 2**31 only.
 _MEMORY: Final = 2**30
 
+_MASK: Final = 0xFFFF_FFFF
+_HALF: Final = 0x8000_0000
+
 
 class CommandReceiver:
     """The incoming commands of one session, from its attachment on."""
@@ -55,6 +58,7 @@ class CommandReceiver:
     __slots__ = (
         "_ahead",
         "_highest",
+        "_is_ahead",
         "_is_in_order",
         "_is_new",
         "_lowest",
@@ -76,8 +80,9 @@ class CommandReceiver:
         self._highest = 0
         #: The lowest id that is not finished.
         self._lowest = 0
-        #: Finished ids above it.
+        #: Finished ids above it, and whether there are any.
         self._ahead = RangeSet(MOST_RANGES)
+        self._is_ahead = False
         #: Finished ids that the sender is told, until it knows them.
         self._owed = RangeSet(MOST_RANGES)
         #: In order, those from here to ``_lowest`` are owed as well: they are put in when somebody asks.
@@ -97,11 +102,6 @@ class CommandReceiver:
         if self._is_new or self.upcoming is None:
             return SequenceSet()
         return SequenceSet(((self.upcoming, self.upcoming),))
-
-    @property
-    def is_in_step(self) -> bool:
-        """Whether the next command is one that has not come before, and may come."""
-        return self.upcoming == self._highest and len(self._syncs) < MOST_SYNCS
 
     @property
     def is_untold(self) -> bool:
@@ -137,6 +137,18 @@ class CommandReceiver:
         self.upcoming = self._highest = serial_add(command_id, 1)
         return command_id
 
+    def take_next(self, *, sync: bool) -> int | None:
+        """As `take`, of a command that has not come before, and may come; None, and nothing has changed, of
+        any other."""
+        command_id = self.upcoming
+        if command_id is None or command_id != self._highest or len(self._syncs) >= MOST_SYNCS:
+            return None
+        if sync:
+            self._syncs.append(command_id)
+        self._is_new = False
+        self.upcoming = self._highest = (command_id + 1) & _MASK
+        return command_id
+
     def finish(self, first: int, last: int | None = None) -> None:
         """The commands from ``first`` to ``last`` are done. Those below the lowest unfinished one are passed
         over.
@@ -145,6 +157,9 @@ class CommandReceiver:
         are finished apart from each other.
         """
         if last is None:
+            if self._is_in_order and first == self._lowest != self._highest and not self._is_ahead:
+                self._finish_next(first)
+                return
             last = first
         elif serial_less(last, first):
             raise ValueError(f"commands {first} to {last} have not come")
@@ -159,13 +174,24 @@ class CommandReceiver:
             self._count(first, last)
         if first != self._lowest:
             self._ahead.add(first, last)
+            self._is_ahead = True
             return
-        if self._ahead:
+        if self._is_ahead:
             last = self._joined(first, last)
         if self._is_in_order:
             self._count(first, last)
         self._lowest = serial_add(last, 1)
         while self._syncs and serial_less(self._syncs[0], self._lowest):
+            self._syncs.popleft()
+            self.is_due = True
+
+    def _finish_next(self, command_id: int) -> None:
+        """The lowest unfinished command is done, in order: nearly always it is that one."""
+        self._lowest = (command_id + 1) & _MASK
+        self._untold += 1
+        if self._untold >= TELL_EVERY:
+            self.is_due = True
+        if self._syncs and self._syncs[0] == command_id:
             self._syncs.popleft()
             self.is_due = True
 
@@ -180,6 +206,17 @@ class CommandReceiver:
         self._catch_up()
         owed = self._owed.frozen()
         return owed if len(owed.ranges) <= most else SequenceSet(owed.ranges[-most:])
+
+    def tell_range(self) -> tuple[int, int] | None:
+        """As `tell`, where it is one range, as nearly always in order: its ends. None, and nothing has
+        changed, where it is not."""
+        self._catch_up()
+        owed = self._owed.only
+        if owed is None or 0 < (self._highest - owed[0] - _MEMORY) & _MASK < _HALF:
+            return None
+        self._untold = 0
+        self.is_due = False
+        return owed
 
     def tell(self, most: int = MOST_RANGES) -> amqp.SessionCompleted:
         """session.completed, with what is owed; the latest ranges if it is more than ``most``."""
@@ -217,7 +254,7 @@ class CommandReceiver:
 
     def _catch_up(self) -> None:
         if self._is_in_order and self._owed_to != self._lowest:
-            self._owed.add(self._owed_to, serial_add(self._lowest, -1))
+            self._owed.add(self._owed_to, (self._lowest - 1) & _MASK)
             self._owed_to = self._lowest
 
     def _joined(self, first: int, last: int) -> int:
@@ -227,4 +264,5 @@ class CommandReceiver:
             if not serial_less(serial_add(last, 1), lower):
                 last = upper
         self._ahead.discard(first, last)
+        self._is_ahead = bool(self._ahead)
         return last

@@ -23,7 +23,7 @@ _MEMORY: Final = 2**30
 class CommandSender:
     """The outgoing commands of one session, from its attachment on; ``first`` is the id of the first."""
 
-    __slots__ = ("_first", "_outstanding", "_reply", "next_id")
+    __slots__ = ("_first", "_outstanding", "_reply", "is_due", "next_id")
 
     def __init__(self, first: int = 0) -> None:
         self.next_id = first
@@ -31,15 +31,10 @@ class CommandSender:
         self._first: int | None = first
         #: Sent, and not known to be complete.
         self._outstanding = RangeSet(MOST_RANGES)
-        #: What known-completed is to say, where a timely reply was asked for.
-        self._reply: SequenceSet | None = None
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the receiver asked for known-completed. It never goes out unasked: qpid-python's messaging
-        API ends its connection when it gets one, and never asks.
-        """
-        return self._reply is not None
+        #: What known-completed is to say, where a timely reply was asked for, and whether it was. It never
+        #: goes out unasked: qpid-python's messaging API ends its connection when it gets one, and never asks.
+        self._reply = SequenceSet()
+        self.is_due = False
 
     def take(self) -> int:
         """The id of a command that is sent now."""
@@ -65,12 +60,12 @@ class CommandSender:
         for lower, upper in news.ranges:
             self._outstanding.discard(lower, upper)
         if control.timely_reply:
-            self._reply = commands
+            self._reply, self.is_due = commands, True
         return news
 
     def reply(self, most: int = MOST_RANGES) -> amqp.SessionKnownCompleted:
         """session.known-completed, with what the last session.completed had; at most so many ranges of it."""
-        reply, self._reply = self._reply or SequenceSet(), None
+        reply, self._reply, self.is_due = self._reply, SequenceSet(), False
         return amqp.SessionKnownCompleted(commands=SequenceSet(reply.ranges[-most:]))
 
     def point(self) -> amqp.SessionCommandPoint:

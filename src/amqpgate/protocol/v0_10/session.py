@@ -236,9 +236,11 @@ class AttachedSession:
     def receive_message(self, *, sync: bool) -> int | None:
         """A transfer, with all of its content: its id. None, and nothing has changed, where `receive_command`
         has to say what is done with it."""
-        if not self._is_heard or not self.receiver.is_in_step:
+        if not self._is_heard:
             return None
-        command_id = self._current = self.receiver.take(sync=sync)
+        command_id = self.receiver.take_next(sync=sync)
+        if command_id is not None:
+            self._current = command_id
         return command_id
 
     def receive_content(self, event: HeaderIn | BodyIn) -> IncomingHeader | IncomingBody | None:
@@ -332,11 +334,14 @@ class AttachedSession:
         """Write what is owed."""
         if not self.is_attached:
             return
-        most = self._writer.most_ranges
         if self._asked or self.sender.is_due:
-            self._answer_questions(most)
+            self._answer_questions(self._writer.most_ranges)
         if self.receiver.is_due:
-            self._say(self.receiver.tell(most))
+            completed = self.receiver.tell_range()
+            if completed is None:
+                self._say(self.receiver.tell(self._writer.most_ranges))
+            else:
+                self._writer.completed(self.channel, completed)
 
     def _answer_questions(self, most: int) -> None:
         asked, self._asked = self._asked, set()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from struct import Struct
 from typing import Final, Protocol
 
 from amqpgate.protocol.v0_10.frames import (
+    ALONE,
+    CONTROL,
+    CONTROL_TRACK,
     FRAME_HEADER_SIZE,
     MIN_MAX_FRAME_SIZE,
     body_frames,
@@ -13,12 +17,21 @@ from amqpgate.protocol.v0_10.frames import (
     control_frame,
     encode_segments,
 )
+from amqpgate.wire.generated.v0_10 import SessionCompleted
+from amqpgate.wire.v0_10 import structs as wire
 from amqpgate.wire.v0_10.codec import encode_command, encode_control, encode_header
-from amqpgate.wire.v0_10.structs import Command, Control, Struct, Unknown
+from amqpgate.wire.v0_10.sequences import SequenceSet
+from amqpgate.wire.v0_10.structs import Command, Control, Unknown
 
 #: Bytes of a range of ids, and of a control around them: codes, flags, length.
 _RANGE_SIZE: Final = 8
 _SET_OVERHEAD: Final = 6
+
+#: session.completed of one range: its frame's header but for the channel, what comes before the range (class
+#: and code, packing flags, bytes of the set), and the range.
+_COMPLETED: Final = Struct(">BBHxBHxxxx6sII")
+_COMPLETED_HEAD: Final = (ALONE, CONTROL, _COMPLETED.size, CONTROL_TRACK)
+_COMPLETED_BEGINNING: Final = (encode_control(SessionCompleted(SequenceSet(((0, 0),))))[:_SET_OVERHEAD],)
 
 
 class Owing(Protocol):
@@ -59,11 +72,15 @@ class FrameWriter:
         """One control."""
         self._frames.append(control_frame(channel, encode_control(control), self.max_frame_size))
 
+    def completed(self, channel: int, ids: tuple[int, int]) -> None:
+        """session.completed of one range, which asks for nothing."""
+        self._frames.append(_COMPLETED.pack(*_COMPLETED_HEAD, channel, *_COMPLETED_BEGINNING, *ids))
+
     def command(
         self,
         channel: int,
         command: Command,
-        structs: Sequence[Struct | Unknown] | None,
+        structs: Sequence[wire.Struct | Unknown] | None,
         body: bytes,
         *,
         sync: bool,
@@ -78,7 +95,7 @@ class FrameWriter:
         self._frames.append(encode_segments(channel, command, header, body, self.max_frame_size))
 
     def begin(
-        self, channel: int, command: Command, structs: Sequence[Struct | Unknown] | None, *, sync: bool
+        self, channel: int, command: Command, structs: Sequence[wire.Struct | Unknown] | None, *, sync: bool
     ) -> None:
         """A command and its header, if ``structs`` is not None; its body follows in pieces."""
         header = None if structs is None else encode_header(structs)

@@ -151,7 +151,11 @@ class RangeSet:
 
         Violation 506, and nothing is changed, if that makes more ranges than there may be.
         """
-        first, last = self._unwrapped(lower, upper)
+        # As in `_unwrapped`: this is done for each command.
+        near = self._near
+        first = last = near + ((lower - near + _HALF) & _MASK) - _HALF
+        if upper is not None:
+            last += (upper - lower) & _MASK
         lowers, uppers = self._lowers, self._uppers
         if uppers and uppers[-1] == first - 1:
             # It goes on where the last one ends, as nearly always.
@@ -205,10 +209,15 @@ class RangeSet:
         """The number that comes before all others."""
         return self._lowers[0] & _MASK if self._lowers else None
 
+    @property
+    def only(self) -> tuple[int, int] | None:
+        """Both ends of the one range that it is; None: it is not one."""
+        if len(self._lowers) != 1:
+            return None
+        return self._lowers[0] & _MASK, self._uppers[0] & _MASK
+
     def frozen(self) -> SequenceSet:
         """The set as it is now."""
-        if len(self._lowers) == 1:
-            return SequenceSet(((self._lowers[0] & _MASK, self._uppers[0] & _MASK),))
         pairs = zip(self._lowers, self._uppers, strict=True)
         return SequenceSet(tuple([(lower & _MASK, upper & _MASK) for lower, upper in pairs]))
 

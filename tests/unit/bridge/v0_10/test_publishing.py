@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.bridge.v0_10 import link
+from amqpgate.bridge.v0_10 import client, link
 from amqpgate.bridge.v0_10.link import ClientOptions
 from amqpgate.broker.greeting import Greeting
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -186,7 +186,7 @@ def test_broker_that_stops_is_not_published_to() -> None:
 
 
 def test_client_is_not_read_while_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "MOST_QUEUED", 1900)
+    monkeypatch.setattr(client, "MOST_QUEUED", 1900)
     lab = waiting()
     lab.do(amqp10.QueueDeclare(queue=b"r"))
     for _ in range(2):

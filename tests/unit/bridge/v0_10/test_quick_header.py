@@ -6,10 +6,12 @@ from typing import get_args, get_type_hints
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from amqpgate.bridge.v0_10 import quick_header as headers
+from amqpgate.bridge.v0_10.build import delivery_part, quick_header
 from amqpgate.bridge.v0_10.native.content import _read
-from amqpgate.bridge.v0_10.quick_header import delivery_part, quick_header
 from amqpgate.wire.generated.v0_10 import DeliveryProperties, MessageProperties, ReplyTo
 from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.v0_10.codec import encode_header
@@ -28,6 +30,8 @@ HEADERS: list[tuple[Struct, ...]] = [
         MessageProperties(7, bytes(range(16)), b"c", None, b"text/plain", b"utf-8", b"guest", b"app"),
     ),
     (DeliveryProperties(priority=0, delivery_mode=0, ttl=0, timestamp=1700000000000),),
+    (DeliveryProperties(ttl=2**64 - 1, timestamp=10**11),),
+    (DeliveryProperties(timestamp=10**11 + 1),),
     (
         MessageProperties(content_type=b"x"),
         DeliveryProperties(routing_key=b"other way round"),
@@ -63,10 +67,18 @@ RARE = [
 
 def check(header: bytes) -> bool:
     """Whether it goes the quick way; then it comes to the same."""
-    quick = quick_header(header)
+    quick = same(header)
     if quick is not None:
         assert quick == _read(header)
     return quick is not None
+
+
+def same(header: bytes, login: bytes | None = None) -> headers.QuickHeader | None:
+    """What both ways of reading it quickly say."""
+    plain = headers.quick_header(header, login)
+    assert quick_header(header, login) == plain
+    assert delivery_part(header) == headers.delivery_part(header)
+    return plain
 
 
 @pytest.mark.parametrize("structs", HEADERS)
@@ -115,9 +127,64 @@ def test_delivery_properties_alone() -> None:
         assert delivery_part(odd) == odd
 
 
+REAL = [frame.payload for stream in streams() for frame in frames(stream) if frame.type == _HEADER]
+
+
 def test_real_headers() -> None:
-    seen = [check(frame.payload) for stream in streams() for frame in frames(stream) if frame.type == _HEADER]
+    seen = [check(header) for header in REAL]
     assert sum(seen) > len(seen) // 2
+
+
+@pytest.mark.parametrize("count", [31, 32, 33, 200])
+def test_many_names_of_which_one_stands_there_twice(count: int) -> None:
+    entries = [(b"name %d" % number, Value(TypeCode.INT8, 1)) for number in range(count)]
+    for more in ([], [entries[0]], [entries[-1]]):
+        table = Map((*entries, *more))
+        assert check(encode_header((MessageProperties(application_headers=table),))) == (not more)
+
+
+@pytest.mark.parametrize("user", [b"", b"guest", b"guest@QPID", b"gues", b"guestQ", b"someone", bytes(255)])
+@pytest.mark.parametrize("login", [b"", b"guest", b"g", bytes(300), None])
+def test_users(user: bytes, login: bytes | None) -> None:
+    assert same(encode_header((MessageProperties(user_id=user, app_id=b"app"),)), login) is not None
+
+
+#: A header with everything that is read quickly.
+FULL = encode_header(
+    (
+        HEADERS[3][0],
+        attrs.evolve(
+            HEADERS[3][1],  # type: ignore[type-var]
+            application_headers=Map(
+                tuple((b"name %d" % number, value) for number, value in enumerate(VALUES))
+            ),
+        ),
+    )
+)
+
+
+@given(
+    st.sampled_from([*(encode_header(structs) for structs in HEADERS), FULL, *REAL[:40]]),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 255), st.booleans()), max_size=4),
+    st.sampled_from([None, b"guest", b"", b"gu"]),
+)
+def test_both_ways_say_the_same_of_anything(
+    header: bytes, changes: list[tuple[int, int, bool]], login: bytes | None
+) -> None:
+    changed = bytearray(header)
+    for at, byte, is_cut in changes:
+        if is_cut:
+            del changed[at : at + byte % 3]
+        elif at < len(changed):
+            changed[at] = byte
+    same(bytes(changed), login)
+
+
+@given(st.binary(max_size=200))
+def test_both_ways_say_the_same_of_noise(noise: bytes) -> None:
+    same(noise)
+    for code in (1, 3):
+        same(len(noise).to_bytes(4) + bytes((4, code)) + noise)
 
 
 #: Where `headers` looks for each field; those that it leaves to the long way have none.

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.v0_10 import build
+from amqpgate.protocol.v0_10 import frames as plain
 from amqpgate.protocol.v0_10.frames import (
     BODY,
     COMMAND,
@@ -15,7 +17,6 @@ from amqpgate.protocol.v0_10.frames import (
     MIN_MAX_FRAME_SIZE,
     MOST_FRAME_SIZE,
     SegmentFrame,
-    SegmentFrameDecoder,
     body_frames,
     command_frames,
     control_frame,
@@ -32,8 +33,20 @@ TRANSFER = bytes.fromhex(
 )
 
 
+DECODERS = list(dict.fromkeys((build.SegmentFrameDecoder, plain.SegmentFrameDecoder)))
+
+
 def frames(data: bytes, size: int | None = None, largest: int = MOST_FRAME_SIZE) -> list[SegmentFrame]:
-    decoder = SegmentFrameDecoder(largest)
+    """What both decoders make of it."""
+    first, *others = (_frames(kind, data, size, largest) for kind in DECODERS)
+    assert all(found == first for found in others)
+    return first
+
+
+def _frames(
+    kind: type[plain.SegmentFrameDecoder], data: bytes, size: int | None, largest: int
+) -> list[SegmentFrame]:
+    decoder = kind(largest)
     found = []
     for at in range(0, len(data), size or len(data)):
         decoder.feed(data[at : at + (size or len(data))])
@@ -44,7 +57,13 @@ def frames(data: bytes, size: int | None = None, largest: int = MOST_FRAME_SIZE)
 
 
 def refused(data: bytes, largest: int = MIN_MAX_FRAME_SIZE) -> str:
-    decoder = SegmentFrameDecoder(largest)
+    first, *others = (_refused(kind, data, largest) for kind in DECODERS)
+    assert all(text == first for text in others)
+    return first
+
+
+def _refused(kind: type[plain.SegmentFrameDecoder], data: bytes, largest: int) -> str:
+    decoder = kind(largest)
     decoder.feed(data)
     for _ in range(2):
         with pytest.raises(ProtocolViolation) as caught:
@@ -102,8 +121,9 @@ def test_a_size_above_the_largest_is_501_before_the_frame_is_there() -> None:
     assert frames(frame(ALONE, CONTROL, bytes(MOST_FRAME_SIZE - 12)))
 
 
-def test_what_is_buffered_is_bounded_by_what_was_fed() -> None:
-    decoder = SegmentFrameDecoder(MOST_FRAME_SIZE)
+@pytest.mark.parametrize("kind", DECODERS)
+def test_what_is_buffered_is_bounded_by_what_was_fed(kind: type[plain.SegmentFrameDecoder]) -> None:
+    decoder = kind(MOST_FRAME_SIZE)
     for _ in range(500):
         decoder.feed(TRANSFER)
         while decoder.next() is not None:
@@ -160,3 +180,65 @@ def test_a_body_in_pieces(pieces: list[bytes], largest: int) -> None:
     assert [bool(one.flags & b) for one in found] == [True] + [False] * (len(found) - 1)
     assert [bool(one.flags & e) for one in found] == [False] * (len(found) - 1) + [True]
     assert all(one.flags & E and 12 + len(one.payload) <= largest for one in found)
+
+
+#: What the decoders are asked for, one after the other.
+ASKED = st.one_of(
+    st.tuples(st.just("feed"), st.integers(0, 120)),
+    st.tuples(st.just("next"), st.just(0)),
+    st.tuples(st.just("message"), st.integers(0, 2)),
+    st.tuples(st.just("take"), st.integers(0, 40)),
+    st.tuples(st.just("clear"), st.just(0)),
+)
+ODD = [
+    TRANSFER,
+    TUNE_OK,
+    encode_segments(0xFFFF, b"\4\1\1\0", b"", b"x" * 4000),
+    encode_segments(1, b"\4\1", b"h"),
+    frame(B | b | e, COMMAND, b"\4\1\1\0") + frame(b | e, HEADER, b"h", channel=2),
+    frame(B | b | e, COMMAND, b"\4\1\1\0") + frame(b | e, HEADER, b"h") + frame(E | b, BODY, b"b"),
+    frame(B | b | e, COMMAND, b"\4\1\1\0") + frame(b | e, HEADER, b"h", size=11),
+]
+
+
+@given(
+    st.lists(st.sampled_from(ODD), max_size=5),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 255)), max_size=3),
+    st.lists(ASKED, max_size=40),
+    st.sampled_from([MIN_MAX_FRAME_SIZE, MOST_FRAME_SIZE, 20]),
+)
+def test_both_decoders_answer_the_same(
+    said: list[bytes], changes: list[tuple[int, int]], asked: list[tuple[str, int]], largest: int
+) -> None:
+    data = bytearray(b"".join(said))
+    for at, byte in changes:
+        if at < len(data):
+            data[at] = byte
+    first, *others = (_answers(kind(largest), bytes(data), asked) for kind in DECODERS)
+    assert all(answers == first for answers in others)
+
+
+def _answers(decoder: plain.SegmentFrameDecoder, data: bytes, asked: list[tuple[str, int]]) -> list[object]:
+    answers: list[object] = []
+    at = 0
+    for what, number in asked:
+        try:
+            match what:
+                case "feed":
+                    decoder.feed(data[at : at + number])
+                    at += number
+                case "next":
+                    answers.append(decoder.next())
+                case "message":
+                    message = decoder.message(b"\4\1"[:number])
+                    answers.append(message)
+                    if message is not None:
+                        decoder.skip(message.size)
+                case "take":
+                    answers.append(decoder.take(number))
+                case _:
+                    decoder.clear()
+        except ProtocolViolation as violation:
+            answers.append((violation.code, violation.text, violation.channel))
+        answers.append((len(decoder), decoder.is_broken))
+    return answers

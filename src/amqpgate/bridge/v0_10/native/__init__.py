@@ -14,11 +14,12 @@ The gateway judges, limits and counts **copies**: canonical methods and messages
 out on the other side, and is sent then. What has no copy waits only for the copies before it on its channel.
 
 What is where
-    ``assemblies``  bytes to assemblies; each has its frames as they came
+    ``assemblies``  bytes to assemblies; each has its frames as they came; ``cutting`` does nearly all of it
     ``copies``      a command and the methods that stand for it; ``content``: a transfer and the message
     ``settling``    which deliveries an accept, a release or a reject means
-    ``channels``    what waits on one channel, in both directions
+    ``channels``    how far both sides are with a channel; ``queues``: what waits there
     ``relay``       what both ends share
-    ``client_end``, ``broker_end``  the translators; ``connection``: what they have in common
+    ``client_end``, ``broker_end``  the translators; ``end``, ``passing``: what they have in common
+    ``build``       compiled or plain: cutting, queues; passing with ``end``
     ``amending``    an original whose copy the gateway has changed
 """

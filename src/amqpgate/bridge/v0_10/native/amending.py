@@ -8,7 +8,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from amqpgate.bridge.v0_10.native.assemblies import AssemblyReader
-from amqpgate.bridge.v0_10.native.channels import Original
+from amqpgate.bridge.v0_10.native.build import Original
 from amqpgate.bridge.v0_10.properties import from_canonical, to_canonical
 from amqpgate.protocol.v0_10.frames import encode_segments
 from amqpgate.wire.codec import decode_header as decode_content_header

@@ -19,19 +19,17 @@ Error handling
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
+from amqpgate.bridge.v0_10.native.build import AssemblyCutter
+from amqpgate.bridge.v0_10.native.cutting import Assembly
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.v0_10.frames import (
     BODY,
     COMMAND,
-    COMMAND_TRACK,
     CONTROL,
-    CONTROL_TRACK,
     FIRST_FRAME,
     FIRST_SEGMENT,
-    FRAME_HEADER_SIZE,
     HEADER,
     LAST_FRAME,
     LAST_SEGMENT,
@@ -42,33 +40,10 @@ from amqpgate.protocol.v0_10.frames import (
 )
 from amqpgate.protocol.v0_10.segments import FOLLOWING, MOST_PARTIAL
 
-_HEAD: Final = Struct(">BBHxBHxxxx")
-_ALONE: Final = FIRST_SEGMENT | LAST_SEGMENT | FIRST_FRAME | LAST_FRAME
 _SEGMENT_FLAGS: Final = FIRST_SEGMENT | LAST_SEGMENT
 _BEGINNING: Final = FIRST_SEGMENT | FIRST_FRAME
 _ENDING: Final = LAST_SEGMENT | LAST_FRAME
-#: The one frame of a command, a header and a body that follow each other.
-_FIRST_WHOLE: Final = FIRST_SEGMENT | FIRST_FRAME | LAST_FRAME
-_MIDDLE_WHOLE: Final = FIRST_FRAME | LAST_FRAME
-_LAST_WHOLE: Final = LAST_SEGMENT | FIRST_FRAME | LAST_FRAME
-_TRACKS: Final = (CONTROL_TRACK, COMMAND_TRACK, COMMAND_TRACK, COMMAND_TRACK)
 _NAMES: Final = ("control", "command", "header", "body")
-
-
-class Assembly(NamedTuple):
-    """A control, or a command with what it carries."""
-
-    channel: int
-    #: `CONTROL` or `COMMAND`.
-    kind: int
-    #: Payload of the control or command segment.
-    segment: bytes
-    #: Payload of the header segment; None: there is none.
-    header: bytes | None
-    #: None: there is no such segment.
-    body: bytes | None
-    #: All its frames, as they came.
-    original: bytes
 
 
 def cut(assembly: Assembly, most: int) -> Assembly:
@@ -106,19 +81,16 @@ class _Unfinished:
         return self.is_within and kind == self.kind and flags & _SEGMENT_FLAGS == self.flags
 
 
-class AssemblyReader:
+class AssemblyReader(AssemblyCutter):
     """One direction of one connection, behind its handshake. ``most_body`` is in bytes."""
 
-    __slots__ = ("_chunks", "_have", "_kept", "_most_body", "_need", "_open", "_partial", "_stale")
+    __slots__ = ("_kept", "_most_body", "_open", "_partial", "_stale")
 
     def __init__(self, most_body: int) -> None:
         self._most_body = most_body
-        #: Bytes that make no frame yet, and how many there must be to go on.
-        self._chunks: list[bytes] = []
-        self._have = 0
-        self._need = FRAME_HEADER_SIZE
         #: By channel and track.
         self._open: dict[int, _Unfinished] = {}
+        super().__init__(self._open)
         #: Bytes of all of those.
         self._kept = 0
         #: How many are in the middle of a command or a header.
@@ -127,43 +99,9 @@ class AssemblyReader:
         self._stale: set[int] = set()
 
     def feed(self, data: bytes) -> Iterator[Assembly]:
-        """What is whole with these bytes. To be iterated to its end."""
-        self._chunks.append(data)
-        self._have += len(data)
-        if self._have < self._need:
-            return
-        buf = data if len(self._chunks) == 1 else b"".join(self._chunks)
-        unpack, has_open = _HEAD.unpack_from, self._open
-        end, pos = len(buf), 0
-        need = FRAME_HEADER_SIZE
-        while end - pos >= FRAME_HEADER_SIZE:
-            flags, kind, size, track, channel = unpack(buf, pos)
-            if flags > _ALONE or kind > BODY or size < FRAME_HEADER_SIZE or track & 0x0F != _TRACKS[kind]:
-                raise ProtocolViolation(501, f"malformed frame of type {kind}, {size} bytes", channel=channel)
-            stop = pos + size
-            if stop > end:
-                need = size
-                break
-            payload = buf[pos + FRAME_HEADER_SIZE : stop]
-            is_beginning = channel << 1 | (kind > CONTROL) not in has_open
-            if flags == _ALONE and kind <= COMMAND and is_beginning:
-                yield Assembly(channel, kind, payload, None, None, buf[pos:stop])
-                pos = stop
-                continue
-            if flags == _FIRST_WHOLE and kind == COMMAND and is_beginning:
-                # Nearly all messages: three frames that are there.
-                whole = self._whole(buf, pos, stop, end, channel, payload)
-                if whole is not None:
-                    yield whole
-                    pos += len(whole.original)
-                    continue
-            assembly = self._take(flags, kind, channel, payload, buf[pos:stop])
-            pos = stop
-            if assembly is not None:
-                yield assembly
-        rest = buf[pos:]
-        self._chunks = [rest] if rest else []
-        self._have, self._need = len(rest), need
+        """What is whole with these bytes, one after the other."""
+        self.add(data)
+        return iter(self.next, None)
 
     def abandon(self, channel: int) -> None:
         """The channel's session is over: its peer may leave an assembly unfinished."""
@@ -171,36 +109,8 @@ class AssemblyReader:
         if key in self._open:
             self._stale.add(key)
 
-    @staticmethod
-    def _whole(
-        buf: bytes, start: int, second: int, end: int, channel: int, command: bytes
-    ) -> Assembly | None:
-        """A message of which each segment is one frame, if all of it is there."""
-        if end - second < FRAME_HEADER_SIZE:
-            return None
-        flags, kind, size, _, same = _HEAD.unpack_from(buf, second)
-        third = second + size
-        if kind != HEADER or same != channel or size < FRAME_HEADER_SIZE or third > end:
-            return None
-        header = buf[second + FRAME_HEADER_SIZE : third]
-        if buf[second + 5] & 0x0F != COMMAND_TRACK:
-            return None
-        if flags == _LAST_WHOLE:
-            return Assembly(channel, COMMAND, command, header, None, buf[start:third])
-        if flags != _MIDDLE_WHOLE or end - third < FRAME_HEADER_SIZE:
-            return None
-        flags, kind, size, track, same = _HEAD.unpack_from(buf, third)
-        stop = third + size
-        if flags != _LAST_WHOLE or kind != BODY or same != channel or stop > end:
-            return None
-        if size < FRAME_HEADER_SIZE or track & 0x0F != COMMAND_TRACK:
-            return None
-        return Assembly(
-            channel, COMMAND, command, header, buf[third + FRAME_HEADER_SIZE : stop], buf[start:stop]
-        )
-
-    def _take(self, flags: int, kind: int, channel: int, payload: bytes, frame: bytes) -> Assembly | None:
-        """A frame of an assembly that has several, or that is not alone for another reason."""
+    def take(self, flags: int, kind: int, channel: int, payload: bytes, frame: bytes) -> Assembly | None:
+        """As in `AssemblyCutter`."""
         key = channel << 1 | (kind > CONTROL)
         assembly = self._open.get(key)
         if assembly is not None and key in self._stale and flags & _BEGINNING == _BEGINNING:

@@ -15,16 +15,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.bridge.v0_10.native.assemblies import Assembly
-from amqpgate.bridge.v0_10.native.channels import (
-    BrokerStage,
-    ClientStage,
-    Original,
-    OriginalQueue,
-    RelayedChannel,
-)
+from amqpgate.bridge.v0_10.native.build import Original
+from amqpgate.bridge.v0_10.native.channels import BrokerStage, ClientStage, RelayedChannel
 from amqpgate.bridge.v0_10.native.copies import NAMELESS, text
-from amqpgate.bridge.v0_10.native.relay import NativeEnd, NativeRelay
+from amqpgate.bridge.v0_10.native.cutting import Assembly
+from amqpgate.bridge.v0_10.native.end import NativeEnd
+from amqpgate.bridge.v0_10.native.relay import NativeRelay
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.protocol.v0_10.codes import violation_of_exception
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -83,7 +79,7 @@ class BrokerEnd(NativeEnd):
         if segment[1] in _LOOKED_AT:
             self._look(channel, assembly)
             return
-        if segment[1] == amqp10.SessionCompleted.CODE and channel.due:
+        if segment[1] == amqp10.SessionCompleted.CODE and channel.due.answers:
             self._completed(channel, assembly)
         channel.down.follow(assembly.original)
 
@@ -161,13 +157,13 @@ class BrokerEnd(NativeEnd):
 
     def _transfer(self, channel: RelayedChannel, assembly: Assembly, command_id: int) -> None:
         kind = self._copier.kind(assembly.segment, assembly.header)
-        if channel.due:
+        if channel.due.answers:
             self._answer(channel, channel.due.delivers(text(kind.transfer.destination) or NAMELESS))
         tag = channel.unsettled.tag(command_id)
         if not kind.transfer.is_silent:
             channel.unsettled.delivered(command_id)
         frames, method, header = self._copier.delivery(channel.number + 1, kind, assembly.body, tag)
-        self._frames += frames
+        self.give(frames)
         channel.down.wait(Original(assembly.original, [method], header=header))
 
     def _wait(self, channel: RelayedChannel, data: bytes, method: Method, code: int = 0) -> None:
@@ -179,9 +175,6 @@ class BrokerEnd(NativeEnd):
             self._say(channel.number + 1, method)
 
     # From the gateway.
-
-    def _lane(self, channel: RelayedChannel) -> OriginalQueue:
-        return channel.up
 
     def _method(self, channel: RelayedChannel, payload: bytes) -> None:
         kind, up = payload[:4], channel.up

@@ -18,10 +18,13 @@ from __future__ import annotations
 from typing import Final
 
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
-from amqpgate.bridge.v0_10.native.assemblies import Assembly
-from amqpgate.bridge.v0_10.native.channels import ClientStage, Original, OriginalQueue, RelayedChannel
+from amqpgate.bridge.v0_10.native.build import Original
+from amqpgate.bridge.v0_10.native.channels import ClientStage, RelayedChannel
 from amqpgate.bridge.v0_10.native.copies import Copy, copy_of
-from amqpgate.bridge.v0_10.native.relay import MOST_UNSENT, NativeEnd, NativeRelay
+from amqpgate.bridge.v0_10.native.cutting import Assembly
+from amqpgate.bridge.v0_10.native.end import NativeEnd
+from amqpgate.bridge.v0_10.native.limits import MOST_UNSENT
+from amqpgate.bridge.v0_10.native.relay import NativeRelay
 from amqpgate.bridge.v0_10.native.settling import Settling
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.protocol.v0_10.codes import TO_ERROR_CODE
@@ -51,7 +54,7 @@ _ENDED: Final = frozenset({_S.DETACHING, _S.TOLD, _S.FAILED})
 class ClientEnd(NativeEnd):
     """See the module."""
 
-    __slots__ = ("_denied", "_held", "_last", "_owed")
+    __slots__ = ("_denied", "_last", "_owed")
 
     def __init__(self, relay: NativeRelay) -> None:
         super().__init__(
@@ -62,19 +65,12 @@ class ClientEnd(NativeEnd):
             takes=relay.most_to_client,
             is_delivery=False,
         )
-        #: Bytes that wait until a session may begin.
-        self._held = 0
         #: The client's connection.close, while anything does.
         self._last: Assembly | None = None
         #: Channels whose session the gateway has ended: their broker need not hear of the answer.
         self._denied: set[int] = set()
         #: Of channels whose session was ended here, whose answers are due: the client's, and the gateway's.
         self._owed: dict[int, set[str]] = {}
-
-    @property
-    def wants_bytes(self) -> bool:
-        """As in `Translator`."""
-        return self._held <= MOST_UNSENT and super().wants_bytes
 
     # From the client.
 
@@ -145,7 +141,7 @@ class ClientEnd(NativeEnd):
             if code == _TRANSFER:
                 kind = self._copier.kind(segment, assembly.header)
                 frames, header = self._copier.copy(channel.number + 1, kind, assembly.body)
-                self._frames += frames
+                self.give(frames)
                 channel.up.wait(
                     Original(
                         assembly.original, [kind.method], header=header, command_id=command_id, code=code
@@ -180,13 +176,13 @@ class ClientEnd(NativeEnd):
         if channel.client in (_S.TOLD, _S.FAILED) and self._held > MOST_UNSENT:
             raise ProtocolViolation(506, "too much behind a detach", channel=channel.number)
         channel.hold(assembly)
-        self._held += len(assembly.original)
+        self.hold(len(assembly.original))
 
     def _go_on(self, channel: RelayedChannel) -> None:
         """What was held is looked at."""
         held = channel.take_held()
         for assembly in held:
-            self._held -= len(assembly.original)
+            self.hold(-len(assembly.original))
             if assembly.kind:
                 self._command(channel, assembly)
             else:
@@ -249,9 +245,6 @@ class ClientEnd(NativeEnd):
             self._put(channel.number, amqp10.SessionDetach(channel.name))
 
     # From the gateway.
-
-    def _lane(self, channel: RelayedChannel) -> OriginalQueue:
-        return channel.down
 
     def _method(self, channel: RelayedChannel, payload: bytes) -> None:
         kind = payload[:4]

@@ -6,14 +6,14 @@ was made of its command and header is kept, for the `MOST_KINDS` that came last.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final, NamedTuple, TypeVar
 
+from amqpgate.bridge.v0_10.build import copy_frames, delivery_part, quick_header, tagged
 from amqpgate.bridge.v0_10.native.copies import NAMELESS, is_silent
 from amqpgate.bridge.v0_10.properties import to_canonical
-from amqpgate.bridge.v0_10.quick_header import QuickHeader, delivery_part, quick_header
+from amqpgate.bridge.v0_10.quick_header import QuickHeader
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.frames import FRAME_BODY, FRAME_HEADER, FRAME_METHOD, FRAME_OVERHEAD
+from amqpgate.protocol.frames import FRAME_OVERHEAD
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
@@ -24,11 +24,6 @@ MOST_KINDS: Final = 32
 #: Bytes of a command and a header together that are kept; larger ones are decoded each time.
 _LARGEST_KIND: Final = 512
 
-_HEAD: Final = Struct(">BHI")
-_END: Final = b"\xce"
-_SIZE: Final = Struct(">Q")
-#: Where a content header has the size of the body (AMQP 0-9-1, section 4.2.6.1).
-_SIZE_AT: Final = 4
 #: How basic.publish, with a reserved number, and basic.deliver begin, and where their first name is.
 _PUBLISH: Final = amqp.BasicPublish.INDEX.to_bytes(4, "big") + b"\0\0"
 _DELIVER: Final = amqp.BasicDeliver.INDEX.to_bytes(4, "big")
@@ -137,33 +132,13 @@ class MessageCopier:
         self, number: int, kind: MessageForm, body: bytes | None, tag: int
     ) -> tuple[bytes, bytes, bytes]:
         """As `copy`, with the payload of the method frame, which has the delivery tag."""
-        at = kind.tag_at
-        method = b"".join((kind.method[:at], _SIZE.pack(tag), kind.method[at + 8 :]))
-        frames, header = self.copy(number, kind, body, method)
+        method = tagged(kind.method, kind.tag_at, tag)
+        frames, header = copy_frames(number, method, kind.header, body, self._frame_max)
         return frames, method, header
 
-    def copy(
-        self, number: int, kind: MessageForm, body: bytes | None, method: bytes | None = None
-    ) -> tuple[bytes, bytes]:
+    def copy(self, number: int, kind: MessageForm, body: bytes | None) -> tuple[bytes, bytes]:
         """The frames of a copy on channel ``number``, and the payload of its header frame."""
-        header = kind.header
-        if method is None:
-            method = kind.method
-        parts = [_HEAD.pack(FRAME_METHOD, number, len(method)), method]
-        if body:
-            size = len(body)
-            header = b"".join((header[:_SIZE_AT], _SIZE.pack(size), header[_SIZE_AT + 8 :]))
-            parts += (_END, _HEAD.pack(FRAME_HEADER, number, len(header)), header, _END)
-            step = self._frame_max - FRAME_OVERHEAD
-            if size <= step:
-                parts += (_HEAD.pack(FRAME_BODY, number, size), body, _END)
-            else:
-                for start in range(0, size, step):
-                    piece = body[start : start + step]
-                    parts += (_HEAD.pack(FRAME_BODY, number, len(piece)), piece, _END)
-        else:
-            parts += (_END, _HEAD.pack(FRAME_HEADER, number, len(header)), header, _END)
-        return b"".join(parts), header
+        return copy_frames(number, kind.method, kind.header, body, self._frame_max)
 
 
 def _read(header: bytes) -> QuickHeader:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 from amqpgate.bridge.v0_10.native.broker_end import BrokerEnd
 from amqpgate.bridge.v0_10.native.client_end import ClientEnd
-from amqpgate.bridge.v0_10.native.relay import NativeEnd, NativeRelay
+from amqpgate.bridge.v0_10.native.end import NativeEnd
+from amqpgate.bridge.v0_10.native.relay import NativeRelay
 from amqpgate.protocol.frames import (
     FRAME_HEADER,
     FRAME_METHOD,

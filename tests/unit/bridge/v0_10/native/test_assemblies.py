@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from amqpgate.bridge.v0_10.native.assemblies import Assembly, AssemblyReader, cut
+from amqpgate.bridge.v0_10.native.assemblies import AssemblyReader, cut
+from amqpgate.bridge.v0_10.native.cutting import Assembly
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.v0_10.codec import encode_command, encode_header

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from amqpgate.bridge.v0_10.native.channels import MOST_DUE
-from amqpgate.bridge.v0_10.native.relay import MOST_UNSENT
+from amqpgate.bridge.v0_10.native.limits import MOST_UNSENT
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import HEARTBEAT, body_frames, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
