@@ -18,7 +18,7 @@ ENV PATH=/uv/bin:$PATH
 RUN uv venv --quiet --python "$(command -v python)" /opt/amqpgate \
  && uv pip install --quiet --no-cache --compile-bytecode --python /opt/amqpgate/bin/python \
       --constraints constraints.txt --build-constraints constraints.txt ".${EXTRAS:+[$EXTRAS]}" \
- && /opt/amqpgate/bin/python -c 'from amqpgate.datapath.engine import COMPILED; assert COMPILED, "the data path is not compiled"' \
+ && /opt/amqpgate/bin/python -c 'from amqpgate.datapath.build import COMPILED; assert COMPILED, "the data path is not compiled"' \
  && /opt/amqpgate/bin/python -c 'import amqpgate.gateway.transport._translation, amqpgate.protocol.v0_10._frames, amqpgate.bridge.v0_10._codec, amqpgate.bridge.v0_10.native._native'
 
 FROM python:3.11-slim

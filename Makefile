@@ -1,15 +1,17 @@
-# Everything here needs only python3 (3.11 or later), pip and make: `make run` and `make test` fetch the rest
+# Everything here needs only python3 (3.11 to 3.14), pip and make: `make run` and `make test` fetch the rest
 # into .tools, .venv and .cache.
 PYTHON ?= python3
+PYTHONS ?= $(PYTHON)
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+TESTS ?= tests/unit
 ROUTES := $(addprefix --route=,$(ROUTE))
 
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint unit interop fuzz bench docs image lock clean test-tools
+.PHONY: help run test test-python lint unit interop fuzz bench docs image wheels lock clean test-tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,7 +32,11 @@ lint: $(VENV)/.installed-dev ## Style, types, import contracts, generated code u
 	$(BIN)/python -m amqpgate.codegen --check
 
 unit: $(VENV)/.installed-dev ## Unit and property tests only
-	$(PYTEST) tests/unit
+	$(PYTEST) $(TESTS)
+
+test-python: ## Unit tests on another Python, in an environment of its own (PYTHON=python3.14, TESTS=tests/unit/policy for less)
+	@version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') && \
+	  $(MAKE) --no-print-directory VENV=.venv-$$version unit
 
 interop: $(VENV)/.installed-dev test-tools ## All tests on real brokers and clients, the slow ones too (ROUTE=direct or gateway for one way only)
 	$(PYTEST) tests/interop $(ROUTES)
@@ -52,11 +58,14 @@ docs: $(VENV)/.installed-dev ## The documents as a site, into build/site
 image: $(VENV)/.installed-dev test-tools ## Build the container image and play through it; on a stand-in base, as root (IMAGE=--help)
 	@$(BIN)/python -m tests.image.check $(IMAGE)
 
+wheels: ## A wheel for each Python that is named, installed and tried, into dist (PYTHONS="python3.11 python3.14")
+	@tools/wheels.sh $(PYTHONS)
+
 lock: ## Pin every dependency anew in constraints.txt
 	@PYTHON=$(PYTHON) tools/install.sh lock
 
 clean: ## Remove what the other targets made
-	rm -rf .venv .tools .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .venv-* .tools .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Brokers and clients of other languages. What cannot be had is named in one line, and its tests say so too.
@@ -64,5 +73,5 @@ test-tools:
 	@tools/test-tools.sh
 
 $(VENV)/.installed-%: pyproject.toml constraints.txt tools/install.sh $(shell find src -name "*.p[yx][xdi]")
-	@PYTHON=$(PYTHON) tools/install.sh $*
+	@PYTHON=$(PYTHON) VENV=$(VENV) tools/install.sh $*
 	@touch $@

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,6 +49,9 @@ def started(spec: dict[str, Json], secrets: dict[str, str], folder: Path) -> Ite
             path = sidecar["startupProbe"]["httpGet"]["path"]
             with urllib.request.urlopen(f"http://{probes}{path}", timeout=5) as answer:
                 return answer.status == 200
+        except urllib.error.HTTPError as error:
+            error.close()
+            return False
         except OSError:
             return False
 

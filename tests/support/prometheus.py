@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Sequence
@@ -78,6 +79,9 @@ class Prometheus:
     def _answers(self) -> bool:
         try:
             return bool(self._get("/api/v1/status/buildinfo"))
+        except urllib.error.HTTPError as error:
+            error.close()
+            return False
         except OSError:
             return False
 

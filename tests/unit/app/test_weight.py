@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -105,6 +106,9 @@ def told(tmp_path: Path) -> Iterator[Callable[[str, str], set[str]]]:
                 try:
                     with urllib.request.urlopen(f"http://127.0.0.1:{at}{path}", timeout=20) as answer:
                         return bool(answer.read())
+                except urllib.error.HTTPError as error:
+                    error.close()
+                    return False
                 except OSError:
                     return False
 

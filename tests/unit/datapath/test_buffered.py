@@ -518,7 +518,12 @@ def test_the_last_words_of_a_peer_that_goes_pass(
     bench.settle(broker)
     assert messages(cut(bytes(broker.heard))) == messages(cut(publish() * 100))
     assert played.handler.ends == [(End.GONE, Side.CLIENT)]
-    assert played.toys[0].events == ([] if how == "reset" and not is_tls else ["peer ended"])
+    events = played.toys[0].events
+    if is_tls and how != "fin":
+        # The tickets are unread, so that either is a reset; before 3.13 Python calls that an end.
+        assert events in ([], ["peer ended"])
+    else:
+        assert events == ([] if how == "reset" else ["peer ended"])
 
 
 def test_a_peer_that_goes_while_it_is_not_heard_ends_its_session(bench: Bench) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from amqpgate.datapath import engine
@@ -14,7 +16,7 @@ CONTRACT = ("Pump", "RelayEndpoint", "LinkEndpoint", "PooledEndpoint")
 def members(protocol: type) -> set[str]:
     """What a protocol and those that it extends ask for."""
     own = [base for base in protocol.__mro__ if base.__module__ == engine.__name__]
-    names = {name for base in own for name in (*vars(base), *vars(base).get("__annotations__", {}))}
+    names = {name for base in own for name in (*vars(base), *inspect.get_annotations(base))}
     return {name for name in names if name == "__len__" or not name.startswith("_")}
 
 

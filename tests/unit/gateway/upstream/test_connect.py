@@ -92,8 +92,9 @@ async def test_what_is_no_tls_is_told_as_such(door: Doorway) -> None:
         with door.accept() as broker:
             broker.receive()
             broker.octets(b"AMQP\0\0\x09\1" * 10)
-            broker.sock.shutdown(socket.SHUT_WR)
-            with contextlib.suppress(ConnectionResetError):
+            # The gateway may be gone already.
+            with contextlib.suppress(OSError):
+                broker.sock.shutdown(socket.SHUT_WR)
                 broker.sock.recv(1)
 
     async with trio.open_nursery() as nursery:
