@@ -101,6 +101,8 @@ class Looked:
     messages: int = 20_000
     #: Whether they carry a trace context, which is not sampled.
     carries: bool = False
+    #: How many times the sink gets each beside the first.
+    copies: int = 0
 
 
 CASES: Mapping[str, Looked] = {
@@ -131,7 +133,7 @@ CASES: Mapping[str, Looked] = {
     "traced": Looked((access(), rules("TracePolicy", "ratio: 1")), TRACED, messages=10_000),
     "tapped-none": Looked(tap="routing_key=other.*", messages=400_000),
     "tapped": Looked(tap="exchange=bench.exchange", pace=80, messages=1_600),
-    "mirrored": Looked((access(), ROUTE)),
+    "mirrored": Looked((access(), ROUTE), copies=1),
 }
 
 SETTINGS = """
@@ -190,8 +192,8 @@ class Running:
             for _ in range(self.case.messages // BATCH):
                 self.talker.octets(turn * (BATCH // 10))
         self.talker.ask(amqp.BasicQos(prefetch_count=1), amqp.BasicQosOk, 1)
-        if self.case.settings == AUDITED or self.case.settings == TRACED:
-            time.sleep(1.0)  # Threads of its write what they have.
+        if self.case.settings in (AUDITED, TRACED) or self.case.copies:
+            time.sleep(1.0)  # Threads of its write what they have, and what waits for a mirror goes out.
         return (cpu_ns(self.gateway.child.pid) - before) / 1000 / self.case.messages
 
 
@@ -263,7 +265,7 @@ def main() -> None:
                     before = sink.counts().published
                     costs.append(gateways[name].publish())
                     came = sink.counts().published - before
-                    wanted = gateways[name].case.messages
+                    wanted = gateways[name].case.messages * (1 + gateways[name].case.copies)
                     if came < wanted:
                         print(f"  {name}: {came} of {wanted} arrived")
     for name, costs in took.items():

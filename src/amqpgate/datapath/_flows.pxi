@@ -108,6 +108,16 @@ cdef class Bucket:
         return now if tokens > 0 else now - tokens / self.rate + 1 / self.rate
 
 
+cdef class CaptureGate:
+    """See ``flows.CaptureGate``."""
+
+    def shut(self):
+        self.is_shut = True
+
+    def open(self):
+        self.is_shut = False
+
+
 cdef class Flow:
     """One set of publish arguments; see ``flows.Flow``."""
 
@@ -142,8 +152,21 @@ cdef class Flow:
         self.peek_mode_0 = peek_mode_0
         self.header_rules = header_rules
         self.peek_contexts = peek_contexts
-        self._peeks = bool(peek_flags or peek_headers or peek_mode_0 or peek_contexts) or peek_body >= 0
-        self._peeks = self._peeks or header_rules is not None
+        if peek_flags or peek_headers or peek_mode_0 or peek_contexts or peek_body >= 0 or header_rules is not None:
+            self._peeks = PEEKS_HEADER
+        self.captures = -1
+
+    def capture(self, str who not None, object note, int64_t body_bytes, CaptureGate gate=None):
+        """See ``flows.Flow.capture``."""
+        self.notes = {**(self.notes or {}), who: note}
+        self.captures = max(self.captures, body_bytes)
+        self.gate = gate or self.gate
+        self._peeks |= PEEKS_CAPTURES
+
+    def rewrite_by(self, Rewrite rewrite not None):
+        """See ``flows.Flow.rewrite_by``."""
+        self.rewrite = rewrite
+        self._peeks |= PEEKS_REWRITES
 
     def show_contexts(self):
         """See ``flows.Flow.show_contexts``."""

@@ -60,6 +60,10 @@ cdef class Passage:
     cdef double now
     cdef readonly object counters
     cdef list called  # of the counters
+    #: Messages that the scan has captured; its handler is told of them before anything else.
+    cdef list captured
+    #: What the scan has made of what came, and is to be sent; there are no spans then.
+    cdef Made made
 
     # What the pump itself does.
 
@@ -137,7 +141,8 @@ cdef class Passage:
         cdef bint again, is_whole
         while True:
             n = 0
-            result = scan_c(lane, self.scratch, pos, end, self.now, spans, SPANS, &n, at, stop)
+            self.made.size = 0
+            result = scan_c(lane, self.scratch, pos, end, self.now, spans, SPANS, &n, at, stop, self.captured, &self.made)
             pos = self.passed = at[0]
             peer = endpoint.peer
             pooled = <PooledEndpoint>peer if peer.role == POOLED else None
@@ -153,9 +158,15 @@ cdef class Passage:
                     self.stage(pooled, spans, n)
                 elif not held(pooled.stage):
                     pooled.staging = False
-            for i in range(n):
-                peer.put_bytes(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
-            if n:
+            try:
+                for i in range(n):
+                    peer.put_bytes(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
+                if self.made.size:
+                    peer.put_bytes(self.made.data, self.made.size)
+            finally:
+                if self.captured:
+                    self.hand_over(endpoint)
+            if n or self.made.size:
                 self.sent(peer)
             if pooled is not None:
                 if pooled.way is not None:
@@ -202,6 +213,14 @@ cdef class Passage:
                     return 0
                 continue
             pos = at[0] = stop[0]
+
+    cdef int hand_over(self, RelayEndpoint endpoint) except -1:
+        """Tell the handler of the messages that were captured."""
+        captured = self.captured
+        self.captured = []
+        self.begin()
+        endpoint.relay.handler.captured(endpoint.side, captured)
+        return 0
 
     cdef int stage(self, PooledEndpoint pooled, Span* spans, int n) except -1:
         """Of what the scanner passed, only whole messages go to the link now; what is left is in ``spans``."""

@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memmove, memset, strerror
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, itimerspec, timespec
 from posix.unistd cimport close, read, write
 
-from amqpgate.datapath._scan cimport Lane, Span, Walk, scan_c
+from amqpgate.datapath._scan cimport Lane, Made, Span, Walk, scan_c
 
 import os
 import socket
@@ -103,6 +103,7 @@ cdef class Pump(Pooling):
         self.lost = []
         self.left = []
         self.untold = []
+        self.captured = []
         self.walk = Walk()
         self.beats = Beats()
         self.throttles = Wheel()
@@ -125,6 +126,7 @@ cdef class Pump(Pooling):
         for fd in range(self.by_fd_size):
             Py_XDECREF(self.by_fd[fd])
         PyMem_RawFree(self.by_fd)
+        PyMem_RawFree(self.made.data)
 
     cdef int control(self, int operation, int fd, uint32_t events) except -1:
         cdef epoll_event event

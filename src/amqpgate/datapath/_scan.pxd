@@ -121,6 +121,25 @@ cdef class HeaderRules:
     cdef int64_t body
 
 
+# What is sent in the place of what came.
+cdef struct Made:
+    unsigned char* data  # owned, or NULL
+    Py_ssize_t size, room
+
+
+@cython.final
+cdef class Rewrite:
+    cdef readonly bytes method, entries
+    cdef readonly tuple sets
+    cdef readonly uint16_t drops
+    cdef readonly Py_ssize_t grows
+
+
+@cython.final
+cdef class CaptureGate:
+    cdef readonly bint is_shut
+
+
 @cython.final
 cdef class Flow:
     # What a hit looks at, which is one line of a processor's cache with the object's head.
@@ -129,7 +148,7 @@ cdef class Flow:
     cdef public uint64_t messages, body_bytes
     cdef public uint32_t sample_every
     cdef public uint8_t drop
-    cdef readonly uint8_t _peeks
+    cdef readonly uint8_t _peeks  # what for: PEEKS_HEADER, ...
     # What only some flows need.
     cdef uint32_t unsampled
     cdef public int show
@@ -139,6 +158,10 @@ cdef class Flow:
     cdef readonly bint peek_mode_0
     cdef readonly HeaderRules header_rules
     cdef readonly uint8_t peek_contexts
+    cdef readonly int64_t captures
+    cdef readonly CaptureGate gate
+    cdef readonly Rewrite rewrite
+    cdef readonly dict notes
     cdef uint64_t told  # a bit for each rule by which messages pass, and of which the control plane knows
 
 
@@ -223,4 +246,6 @@ cdef int scan_c(
     int* count,
     Py_ssize_t* at,
     Py_ssize_t* stop,
+    list captured,
+    Made* made,
 ) except -100

@@ -7,7 +7,7 @@ No Python object is made per frame: channels and flows are C tables, a hit touch
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -29,6 +29,8 @@ include "_properties.pxi"
 include "_header_rules.pxi"
 include "_trace_context.pxi"
 include "_lane.pxi"
+include "_captures.pxi"
+include "_rewrites.pxi"
 include "_by_channel.pxi"
 include "_whole.pxi"
 
@@ -44,6 +46,8 @@ cdef int scan_c(
     int* counted,
     Py_ssize_t* at,
     Py_ssize_t* stop_out,
+    list captured,
+    Made* made,
 ) except -100:
     """As ``scan``, with spans in C; ``V_FULL`` where ``room`` did not suffice: go on from ``at``."""
     cdef Py_ssize_t start = pos
@@ -80,7 +84,8 @@ cdef int scan_c(
     cdef Entry* coming
     cdef Py_ssize_t header
     cdef PyObject* other
-    cdef bint repeats, begun, renumbers, peeks, answers, acked = False
+    cdef bint repeats, begun, renumbers, answers, acked = False
+    cdef int peeks
     # What the loop takes for one frame of a message, and passes on as it is.
     cdef Py_ssize_t header_largest = min(largest, out_largest) if upward else largest
     cdef Py_ssize_t body_largest = <Py_ssize_t>min(<uint64_t>max(min(largest, out_largest), 0), lane.most_body)
@@ -94,6 +99,7 @@ cdef int scan_c(
     cdef unsigned char joined[1024]
     cdef int spent = 0  # on rules
     cdef int carries  # of a trace context
+    cdef Py_ssize_t whole
     while True:
         if end - pos < 7:
             result = V_MORE
@@ -266,6 +272,24 @@ cdef int scan_c(
                                     if not passes_rules(<Flow>flow, q, size, True, &spent):
                                         result = V_SHOWN
                                         break
+                            if (<Flow>flow)._peeks & PEEKS_CAPTURES:
+                                if is_full(captured):
+                                    result = V_JUDGED
+                                    stop = pos
+                                    break
+                                whole = whole_message(p, q, end - stop, number, header_largest, body_largest)
+                                if whole == 0 or is_shut(flow):
+                                    result = V_SHOWN
+                                    break
+                                if whole < 0:
+                                    result = V_MORE
+                                    stop = pos if whole == -1 else stop - whole
+                                    break
+                            if (<Flow>flow)._peeks & PEEKS_REWRITES and not can_rewrite(
+                                flow, q, size, out_largest
+                            ):
+                                result = V_SHOWN
+                                break
                 if upward and not content.drop:
                     # Nor does it pass before it is known how large its message is to be.
                     q = buf + stop
@@ -290,6 +314,16 @@ cdef int scan_c(
                         (<Flow>flow).unsampled = 0
                         result = V_SHOWN
                         break
+                if flows is not None and (<Flow>flow)._peeks & PEEKS_CAPTURES and not content.drop:
+                    capture(flow, buf + stop, captured)
+                if flows is not None and (<Flow>flow)._peeks & PEEKS_REWRITES and not content.drop:
+                    add_spans(made, buf, spans, n)
+                    n = 0
+                    if start < pos:
+                        add_made(made, buf + start, pos - start)
+                    make_frames(flow, buf + stop, slot.to if upward else number, made)
+                    # Behind the header, which is whole, and passes next.
+                    start = stop + be32(buf + stop + 3) + 8
             if action != FORWARD:
                 content.due = HEADER_NEXT
                 content.show = 0
@@ -367,8 +401,10 @@ cdef int scan_c(
         if action == CONTENT or flows is None:
             flow = NULL
             message_room = byte_room = NO_BOUND
-        repeats = action != CONTENT and (flow == NULL or (<Flow>flow).sample_every == 0)
-        peeks = flow != NULL and (<Flow>flow)._peeks
+        repeats = action != CONTENT and (
+            flow == NULL or not ((<Flow>flow).sample_every or (<Flow>flow)._peeks & PEEKS_REWRITES)
+        )
+        peeks = (<Flow>flow)._peeks if flow != NULL else 0
         messages = body_bytes = told_messages = told_bytes = 0
         ahead, coming = NULL, NULL
         begun = True
@@ -419,7 +455,10 @@ cdef int scan_c(
                 and same_bytes(p + 3, method + 3, gap - 3)
                 and (gap == method_size or same_bytes(p + gap + 9, method + gap + 9, method_size - gap - 9))
             ):
-                if peeks and not passes_by(flow, p + method_size, end - pos - method_size, number, &spent):
+                q = p + method_size
+                if peeks and not passes_next(
+                    flow, p, q, buf + end - q, number, &spent, header_largest, body_largest, captured
+                ):
                     break
             else:
                 # Many publish to many keys in turn, which are mostly under the same limits.
@@ -444,7 +483,10 @@ cdef int scan_c(
                 if not is_kin(flow, other):
                     break
                 peeks = (<Flow>other)._peeks
-                if peeks and not passes_by(other, p + length + 14, end - pos - length - 14, number, &spent):
+                q = p + length + 14
+                if peeks and not passes_next(
+                    other, p, q, buf + end - q, number, &spent, header_largest, body_largest, captured
+                ):
                     break
                 tally(flow, messages - told_messages, body_bytes - told_bytes, now)
                 told_messages, told_bytes = messages, body_bytes
@@ -457,6 +499,8 @@ cdef int scan_c(
             mark = pos
             pos += method_size
             begun = True
+            if peeks & PEEKS_CAPTURES:
+                capture(flow, buf + pos, captured)
         if begun and messages and upward:
             # Its header was not as expected, or is not there: the loop above looks at both.
             if renumbers:
@@ -488,6 +532,9 @@ cdef int scan_c(
         spans[n].start = start
         spans[n].stop = pos
         n += 1
+    if made.size:
+        add_spans(made, buf, spans, n)
+        n = 0
     if result == V_SHOWN and not upward and counts_delivery(slot, p):
         # Whatever the control plane makes of it.
         note_deliveries(slot, be64(p + 12 + p[11]), 1)
@@ -498,24 +545,48 @@ cdef int scan_c(
     return result
 
 
-def scan(Lane lane not None, buf, Py_ssize_t pos, Py_ssize_t end, double now, list spans not None):
+def scan(
+    Lane lane not None,
+    buf,
+    Py_ssize_t pos,
+    Py_ssize_t end,
+    double now,
+    list spans not None,
+    list captured=None,
+    bytearray made=None,
+):
     """See ``reference.scan``; ``buf`` is writable."""
     cdef Py_buffer view
     cdef Span some[16]
     cdef int n = 0, result, i
     cdef Py_ssize_t at = pos, stop = pos
+    cdef Made new
+    if captured is None:
+        captured = []
+    if made is None:
+        made = bytearray()
+    memset(&new, 0, sizeof(Made))
     PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE | PyBUF_WRITABLE)
     try:
         if not 0 <= pos <= end <= view.len:
             raise IndexError("pos and end must lie in the buffer")
         while True:
-            result = scan_c(lane, <unsigned char*>view.buf, at, end, now, some, 16, &n, &at, &stop)
+            result = scan_c(
+                lane, <unsigned char*>view.buf, at, end, now, some, 16, &n, &at, &stop, captured, &new
+            )
             for i in range(n):
                 if spans and spans[len(spans) - 1][1] == some[i].start:
                     spans[len(spans) - 1] = (spans[len(spans) - 1][0], some[i].stop)
                 else:
                     spans.append((some[i].start, some[i].stop))
+            if new.size or made:
+                for first, last in spans:
+                    made += PyBytes_FromStringAndSize(<const char*>view.buf + <Py_ssize_t>first, last - first)
+                spans.clear()
+                made += PyBytes_FromStringAndSize(<const char*>new.data, new.size)
+                new.size = 0
             if result != V_FULL:
                 return at, SCAN_RESULTS[result], stop
     finally:
+        PyMem_RawFree(new.data)
         PyBuffer_Release(&view)

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import attrs
 
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.errors import AmqpgateError
@@ -58,6 +59,9 @@ class Handler(Protocol):
         True: the frame has not been dealt with, look again. At once after a miss whose flow has been
         installed; or later, if the handler has set ``Lane.ready_at`` of that side to when.
         """
+
+    def captured(self, side: Side, messages: list[Captured]) -> None:
+        """These messages from ``side`` have passed, in this order. Called once for those of a scan."""
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         """The relay left the pump; its sockets and unsent bytes are the handler's again."""

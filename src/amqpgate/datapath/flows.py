@@ -15,6 +15,7 @@ import attrs
 from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, Buffer
 from amqpgate.datapath.header_rules import HeaderRules
 from amqpgate.datapath.meters import Meter
+from amqpgate.datapath.rewrites import Rewrite
 from amqpgate.datapath.tables import FLOW_KEY_BYTES, FLOWS, Action, Contexts, Show, Side
 from amqpgate.datapath.trace_context import Carried, carried
 
@@ -85,6 +86,22 @@ class Bucket:
 
 
 @attrs.define(eq=False)
+class CaptureGate:
+    """Whether messages may be captured. Shared by the flows of those who take them; they shut it when they
+    are full."""
+
+    is_shut: bool = attrs.field(default=False, init=False)
+
+    def shut(self) -> None:
+        """What would be captured is shown instead."""
+        self.is_shut = True
+
+    def open(self) -> None:
+        """Messages may be captured again."""
+        self.is_shut = False
+
+
+@attrs.define(eq=False)
 class Flow:
     """One set of publish arguments: what happens to such messages, and what passed."""
 
@@ -110,6 +127,14 @@ class Flow:
     header_rules: HeaderRules | None = None
     #: or carries a trace context, which none of those who sample the flow has to decide about then.
     peek_contexts: Contexts = Contexts.NONE
+    #: Bytes of body that are captured of each message that passes unshown; below zero: none is captured.
+    captures: int = attrs.field(default=-1, init=False)
+    #: While it is shut they are shown instead.
+    gate: CaptureGate | None = attrs.field(default=None, init=False)
+    #: What becomes of each message that passes unshown.
+    rewrite: Rewrite | None = attrs.field(default=None, init=False)
+    #: What those know of it who get what is captured, by their names. None: nobody does.
+    notes: dict[str, object] | None = attrs.field(default=None, init=False)
     #: What passes is counted there as well.
     meter: Meter | None = attrs.field(default=None, init=False)
     messages: int = attrs.field(default=0, init=False)
@@ -122,7 +147,20 @@ class Flow:
     def _peeks(self) -> bool:
         """Whether the content header decides if a message is shown."""
         peeks = self.peek_flags or self.peek_headers or self.peek_mode_0 or self.peek_contexts
-        return bool(peeks) or self.peek_body >= 0 or self.header_rules is not None
+        if peeks or self.peek_body >= 0 or self.header_rules is not None:
+            return True
+        return self.captures >= 0 or self.rewrite is not None
+
+    def rewrite_by(self, rewrite: Rewrite) -> None:
+        """From now on this becomes of each message; what it cannot be told of is shown."""
+        self.rewrite = rewrite
+
+    def capture(self, who: str, note: object, body_bytes: int, gate: CaptureGate | None = None) -> None:
+        """From now on so many bytes of body, at least, are captured of each message, also for ``who``, with
+        what he has to know of the flow; see ``captures``."""
+        self.notes = {**(self.notes or {}), who: note}
+        self.captures = max(self.captures, body_bytes)
+        self.gate = gate or self.gate
 
     def _trips(self, header: bytes) -> bool:
         """Whether a message with this content header, as payload of its frame, must be shown."""

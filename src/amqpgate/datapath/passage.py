@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import attrs
 
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.departures import Departures
 from amqpgate.datapath.endpoint import PlainLinkEndpoint, PlainPooledEndpoint, PlainRelayEndpoint
 from amqpgate.datapath.engine import PeerGoneError
@@ -108,8 +109,10 @@ class Passage:
         relay, lane = endpoint.relay, endpoint.lane
         # An exception may have left another session's there.
         spans.clear()
+        captured: list[Captured] = []
+        made = bytearray()
         while True:
-            pos, result, stop = scan(lane, scratch, pos, end, self._schedule.now, spans)
+            pos, result, stop = scan(lane, scratch, pos, end, self._schedule.now, spans, captured, made)
             self._passed = pos
             peer = endpoint.peer
             pooled = peer.as_pooled
@@ -122,16 +125,18 @@ class Passage:
                     self._stage(pooled, spans)
                 elif not pooled.stage:
                     pooled.release()
-            if spans:
-                taken = spans.copy()
-                spans.clear()
-                if pooled is None:
-                    for first, last in taken:
-                        peer.put(scratch[first:last])
-                else:
-                    # All of it or nothing: half a message would be the end of the link.
-                    pooled.pass_on(b"".join(scratch[first:last] for first, last in taken))
-                self.sent(peer)
+            try:
+                if spans:
+                    self._put(peer, spans)
+                elif made:
+                    peer.put(bytes(made))
+                    made.clear()
+                    self.sent(peer)
+            finally:
+                if captured:
+                    self._schedule.begin_timed()
+                    relay.handler.captured(endpoint.side, captured)
+                    captured = []
             if pooled is not None and is_whole:
                 pooled.release()
             if result is ScanResult.MORE:
@@ -167,6 +172,19 @@ class Passage:
                     return pos, pos
                 continue
             pos = stop
+
+    def _put(self, peer: PlainRelayEndpoint, spans: list[tuple[int, int]]) -> None:
+        """Give it what the scanner passed."""
+        taken = spans.copy()
+        spans.clear()
+        pooled = peer.as_pooled
+        if pooled is None:
+            for first, last in taken:
+                peer.put(self._scratch[first:last])
+        else:
+            # All of it or nothing: half a message would be the end of the link.
+            pooled.pass_on(b"".join(self._scratch[first:last] for first, last in taken))
+        self.sent(peer)
 
     def _stage(self, pooled: PlainPooledEndpoint, spans: list[tuple[int, int]]) -> None:
         """Of what the scanner passed, only whole messages go to the link now."""

@@ -47,6 +47,9 @@ _HEADERS: Final = -2
 #: Of each property flag, the highest first: bytes, a short string, or the table. The last two are not read.
 PROPERTIES: Final = (-1, -1, -2, 1, 1, -1, -1, -1, -1, 8, -1, -1, -1, -1)
 
+#: Property flags that no version has.
+NO_PROPERTIES: Final = 3
+
 
 def are_properties(buf: Buffer, at: int, end: int) -> bool:
     """Whether ``buf[at:end]`` are property flags and the properties that they announce, and nothing more."""

@@ -2,11 +2,14 @@
 
 ``scan(lane, buf, pos, end, now, spans)`` walks the frames in ``buf[pos:end]``. It writes the upstream
 hop's channel numbers into those of a client, appends to ``spans`` the pieces ``(start, stop)`` that go to the
-other side as they are, and returns ``(at, result, stop)``:
+other side as they are, and to ``captured`` the messages that pass and are captured (``captures``). Where
+messages are rewritten (``rewrites``), all that goes to the other side is in ``made`` instead of ``spans``. It
+returns ``(at, result, stop)``:
 
 * ``MORE``: all before ``at`` is dealt with; ``buf[at:end]`` is the beginning of a frame, and ``stop``
   is where that frame will end (``at`` where even its header is incomplete).
-* ``JUDGED``: all before ``at`` is dealt with; scan again from there.
+* ``JUDGED``: rules were asked, or messages captured, enough for once: all before ``at`` is dealt with; scan
+  again from there.
 * ``THROTTLED``: all before ``at`` is dealt with; scan again from there at ``lane.ready_at``.
 * anything else: all before ``at`` is dealt with, and the frame ``buf[at:stop]`` is the caller's.
 
@@ -24,12 +27,15 @@ from struct import Struct
 
 import attrs
 
+from amqpgate.datapath.captures import Captured, capture, whole_message
 from amqpgate.datapath.channels import Channels, PendingContent, ScannedChannel
-from amqpgate.datapath.flows import Bucket, Flow, FlowTable, key_of
+from amqpgate.datapath.flows import Bucket, CaptureGate, Flow, FlowTable, key_of
 from amqpgate.datapath.framing import CHANNEL, CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer, check_frame
 from amqpgate.datapath.header_rules import PATIENCE, HeaderRules
 from amqpgate.datapath.meters import Meter
+from amqpgate.datapath.rewrites import Rewrite
 from amqpgate.datapath.tables import (
+    CAPTURED_MESSAGES,
     DISCARD,
     DOWN_ACTIONS,
     HEADER_NEXT,
@@ -43,6 +49,7 @@ from amqpgate.datapath.tables import (
 )
 from amqpgate.protocol.frames import (
     FRAME_BODY,
+    FRAME_END,
     FRAME_HEAD,
     FRAME_HEADER,
     FRAME_HEARTBEAT,
@@ -52,7 +59,19 @@ from amqpgate.protocol.frames import (
 )
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-__all__ = ["Bucket", "Channels", "Flow", "FlowTable", "HeaderRules", "Lane", "Meter", "reframe", "scan"]
+__all__ = [
+    "Bucket",
+    "CaptureGate",
+    "Channels",
+    "Flow",
+    "FlowTable",
+    "HeaderRules",
+    "Lane",
+    "Meter",
+    "Rewrite",
+    "reframe",
+    "scan",
+]
 
 #: Delivery tag and the bit ``multiple`` of basic.ack; basic.nack has another bit beside it.
 _ANSWER = Struct(">QB")
@@ -106,7 +125,14 @@ class Lane:
 
 
 def scan(
-    lane: Lane, buf: Buffer, pos: int, end: int, now: float, spans: list[tuple[int, int]]
+    lane: Lane,
+    buf: Buffer,
+    pos: int,
+    end: int,
+    now: float,
+    spans: list[tuple[int, int]],
+    captured: list[Captured] | None = None,
+    made: bytearray | None = None,
 ) -> tuple[int, ScanResult, int]:
     """Walk the frames in ``buf[pos:end]``; see the module for the contract."""
     start = pos  # of the span that is being collected
@@ -116,6 +142,7 @@ def scan(
     upward = lane.side is Side.CLIENT
     actions = UP_ACTIONS if upward else DOWN_ACTIONS
     spent = 0  # on rules
+    header_end = 0  # of a message that is rewritten
     while True:
         found, kind, number, size, stop = check_frame(buf, pos, end, lane.frame_max)
         if found is not None:
@@ -195,7 +222,7 @@ def scan(
                 if key is None:
                     result = ScanResult.MALFORMED
                     break
-                flow, carries = None, False
+                flow, carries, rewritten = None, False, None
                 if lane.flows is not None:
                     flow = lane.flows.get(key)
                     if flow is None:
@@ -224,6 +251,15 @@ def scan(
                                         break
                                     spent += rules.weight
                                     shown = not flow._passes_rules(header)
+                            if not shown and flow.captures >= 0:
+                                found, last = _may_capture(lane, flow, buf, pos, stop, end, number, captured)
+                                if found is not None:
+                                    result, stop = found, last
+                                    break
+                            if not shown and flow.rewrite is not None:
+                                rewritten = flow.rewrite.header(_header_at(buf, stop), out_largest)
+                                header_end = stop + len(header) + FRAME_OVERHEAD
+                                shown = rewritten is None or buf[header_end - 1] != FRAME_END
                             if shown:
                                 result = ScanResult.SHOWN
                                 break
@@ -240,6 +276,15 @@ def scan(
                 if flow is not None and not flow.drop and not carries and flow._samples():
                     result = ScanResult.SHOWN
                     break
+                if flow is not None and not flow.drop and flow.captures >= 0 and captured is not None:
+                    captured.append(capture(flow, buf, stop))
+                if flow is not None and flow.rewrite is not None and rewritten is not None:
+                    assert made is not None, "who rewrites takes what is made"
+                    spans.append((start, max(start, pos)))
+                    _make(made, buf, spans)
+                    made += flow.rewrite.frames(channel.to if upward else number, rewritten)
+                    # Behind the header, which is whole, and passes next.
+                    start = header_end
                 content.flow = flow
                 if action is Action.DELIVER:
                     _delivered(channel, buf, pos + 11)
@@ -297,10 +342,19 @@ def scan(
         pos = stop
     if start < pos:
         spans.append((start, pos))
+    if made:
+        _make(made, buf, spans)
     if result is ScanResult.SHOWN and not upward:
         # Whatever the control plane makes of it.
         _delivered(channels[number], buf, pos + 11)
     return pos, result, stop
+
+
+def _make(made: bytearray, buf: Buffer, spans: list[tuple[int, int]]) -> None:
+    """What the spans are of follows what was made."""
+    for first, last in spans:
+        made += buf[first:last]
+    spans.clear()
 
 
 def _delivered(channel: ScannedChannel, buf: Buffer, at: int) -> None:
@@ -331,6 +385,31 @@ def _peek(flow: Flow, buf: Buffer, at: int, end: int, number: int) -> tuple[bool
 def _header_at(buf: Buffer, at: int) -> bytes:
     """The payload of the content header whose frame is there."""
     return bytes(buf[at + FRAME_HEAD.size : at + FRAME_HEAD.size + FRAME_HEAD.unpack_from(buf, at)[2]])
+
+
+def _may_capture(
+    lane: Lane,
+    flow: Flow,
+    buf: Buffer,
+    method: int,
+    at: int,
+    end: int,
+    number: int,
+    captured: list[Captured] | None,
+) -> tuple[ScanResult | None, int]:
+    """Whether the message, whose header's frame is whole at ``at``, can be captured: None; or what is done
+    instead, and the scan's ``stop``."""
+    if captured is not None and len(captured) >= CAPTURED_MESSAGES:
+        return ScanResult.JUDGED, method
+    out_largest = max(lane.out_frame_max - FRAME_OVERHEAD, 0)
+    largest_body = min(lane.frame_max, out_largest, lane.most_body)
+    largest = min(lane.frame_max, out_largest) if lane.side is Side.CLIENT else lane.frame_max
+    last = whole_message(buf, method, at, end, number, largest, largest_body)
+    if last is None or (flow.gate is not None and flow.gate.is_shut):
+        return ScanResult.SHOWN, at
+    if last < 0:
+        return ScanResult.MORE, method if last == -1 else -last
+    return None, at
 
 
 def _peek_size(lane: Lane, buf: Buffer, at: int, end: int, number: int) -> tuple[bool, int]:

@@ -9,7 +9,18 @@ from amqpgate.datapath.reference import reframe
 
 if TYPE_CHECKING:
     from amqpgate.datapath.by_channel import ByChannel
-    from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, HeaderRules, Lane, Meter, scan
+    from amqpgate.datapath.reference import (
+        Bucket,
+        CaptureGate,
+        Channels,
+        Flow,
+        FlowTable,
+        HeaderRules,
+        Lane,
+        Meter,
+        Rewrite,
+        scan,
+    )
 
     COMPILED = True
 else:
@@ -17,12 +28,14 @@ else:
         from amqpgate.datapath._scan import (
             Bucket,
             ByChannel,
+            CaptureGate,
             Channels,
             Flow,
             FlowTable,
             HeaderRules,
             Lane,
             Meter,
+            Rewrite,
             scan,
         )
 
@@ -31,12 +44,14 @@ else:
         from amqpgate.datapath.by_channel import ByChannel
         from amqpgate.datapath.reference import (
             Bucket,
+            CaptureGate,
             Channels,
             Flow,
             FlowTable,
             HeaderRules,
             Lane,
             Meter,
+            Rewrite,
             scan,
         )
 
@@ -46,12 +61,14 @@ __all__ = [
     "COMPILED",
     "Bucket",
     "ByChannel",
+    "CaptureGate",
     "Channels",
     "Flow",
     "FlowTable",
     "HeaderRules",
     "Lane",
     "Meter",
+    "Rewrite",
     "flow_key",
     "reframe",
     "scan",

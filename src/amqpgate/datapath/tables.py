@@ -63,8 +63,8 @@ class ScanResult(IntEnum):
     #: The content header of a message that declares more body than that, on its way to a link; none of the
     #: message has passed.
     OVERSIZE = 10
-    #: A publish whose flow has rules on headers, after a scan has asked such rules enough: nothing is wrong,
-    #: and others may have their turn first.
+    #: A message whose flow has rules on headers, or captures, after a scan has asked such rules or captured
+    #: enough: nothing is wrong, and others may have their turn first.
     JUDGED = 11
     # From here on: violations, in the order in which a frame is checked.
     #: A frame type that AMQP 0-9-1 does not have (section 4.2.3).
@@ -137,6 +137,11 @@ FLOW_KEY_BYTES = 512 * 1024
 #: Bytes of a content header that a scanner waits for before it passes the method; the control plane holds
 #: the method of a message with a larger one. Properties and a few headers are some hundred bytes.
 PEEKED_HEADER = 4096
+
+#: Messages that one scan captures, at most, and bytes of one that is captured, its frames included. Of those
+#: who capture a flow's messages, larger ones, and those that do not come as one body frame, are shown to.
+CAPTURED_MESSAGES = 256
+CAPTURED_BYTES = 64 * 1024
 
 #: Messages of one client that may be half there at once, before a link that is shared. Threads that share a
 #: connection begin one each.

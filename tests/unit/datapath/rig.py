@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ import attrs
 import pytest
 
 from amqpgate.datapath import build, endpoint, relay, scanner
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.pump import PlainPump
 from amqpgate.datapath.tables import ScanResult, Side
 
@@ -58,6 +59,14 @@ class Witness:
     relay: relay.Relay = attrs.field(init=False)
     upcalls: list[tuple[Side, ScanResult, bytes]] = attrs.field(factory=list)
     ends: list[tuple[relay.End, Side | None]] = attrs.field(factory=list)
+    #: Of what was captured, the beginnings of the bodies, and how many upcalls there had been.
+    told: list[tuple[list[bytes], int]] = attrs.field(factory=list)
+    on_captured: Callable[[], None] | None = None
+
+    def captured(self, side: Side, messages: list[Captured]) -> None:
+        self.told.append(([body for *_, body in messages], len(self.upcalls)))
+        if self.on_captured is not None:
+            self.on_captured()
 
     def ended(self, end: relay.End, side: Side | None, error: Exception | None) -> None:
         self.ends.append((end, side))

@@ -496,3 +496,61 @@ def test_an_upcall_that_fails_at_last_words_ends_that_session_and_no_other(bench
     assert handler.ends == [(End.GONE, Side.UPSTREAM)]
     assert [str(error) for error in bench.failures] == ["on purpose"]
     assert bench.exchange(other_client, other_broker, message(b"n")) == message(b"n")
+
+
+def capturing(bench: Bench) -> tuple[socket.socket, socket.socket, Recorder]:
+    """A session whose publishes to ``k`` are captured, two bytes of each."""
+    flows = scanner.FlowTable()
+    client, broker, handler = bench.session(flows=flows)
+    flow = scanner.Flow()
+    flow.capture("it", None, 2)
+    method = method_frame(1, amqp.BasicPublish(exchange="x", routing_key="k"))
+    flows.install(scanner.flow_key(Side.CLIENT, method), flow)
+    return client, broker, handler
+
+
+def test_what_is_captured_is_told_at_once_and_before_the_next_upcall(bench: Bench) -> None:
+    client, broker, handler = capturing(bench)
+    declare = method_frame(1, amqp.QueueDeclare(queue="q"))
+    data = message(b"123") + message(b"") + declare + message(b"45")
+    assert bench.exchange(client, broker, data) == data
+    assert [result for _, result, _ in handler.upcalls] == [ScanResult.METHOD]
+    assert handler.told == [([b"12", b""], 0), ([b"45"], 1)]
+
+
+def test_what_is_captured_has_been_sent(bench: Bench) -> None:
+    client, broker, handler = capturing(bench)
+    seen: list[bytes] = []
+    handler.on_captured = lambda: seen.append(received(broker))
+    client.send(message(b"123"))
+    bench.steps()
+    assert seen == [message(b"123")]
+
+
+def test_what_was_captured_is_told_though_the_broker_is_gone(bench: Bench) -> None:
+    client, broker, handler = capturing(bench)
+    client.send(message(b"123"))
+    broker.close()
+    bench.steps()
+    assert handler.told in ([], [([b"12"], 0)])
+    assert handler.ends == [(End.GONE, Side.UPSTREAM)]
+    # Nothing is left for another session.
+    client, broker, other = capturing(bench)
+    client.send(message(b"67"))
+    bench.steps()
+    assert other.told == [([b"67"], 0)]
+
+
+def test_whoever_fails_with_what_is_captured_ends_its_session_alone(bench: Bench) -> None:
+    client, _broker, handler = capturing(bench)
+    another, its_broker, _ = capturing(bench)
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    handler.on_captured = fail
+    client.send(message(b"123"))
+    bench.steps()
+    assert handler.ends == [(End.FAILED, Side.CLIENT)]
+    assert [type(failure) for failure in bench.failures] == [ZeroDivisionError]
+    assert bench.exchange(another, its_broker, message(b"1")) == message(b"1")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amqpgate.datapath import captures, reference, tables
 from amqpgate.datapath import header_rules as plain_rules
-from amqpgate.datapath import reference, tables
 from amqpgate.datapath.content_tests import ContentTests, HeaderPeek, RuleGroup, TextForm, TextTest, ValueTest
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Show, Side
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
@@ -85,10 +85,12 @@ def delivery_key(frame: bytes) -> bytes:
 
 @attrs.define
 class Seen:
-    """What a driver of the scanner saw: forwarded bytes, and upcalls with their frames."""
+    """What a driver of the scanner saw: forwarded bytes, upcalls with their frames, and what was captured of
+    which flow."""
 
     forwarded: bytes = b""
     upcalls: list[tuple[ScanResult, bytes]] = attrs.field(factory=list)
+    captured: list[tuple[object, int, bytes, bytes]] = attrs.field(factory=list)
     rest: bytes = b""
 
 
@@ -114,7 +116,12 @@ def drive(
         pos = 0
         while True:
             spans: list[tuple[int, int]] = []
-            at, result, end = scanner.scan(lane, chunk, pos, len(chunk), now, spans)
+            captured: list[captures.Captured] = []
+            made = bytearray()
+            at, result, end = scanner.scan(lane, chunk, pos, len(chunk), now, spans, captured, made)
+            assert not (made and spans)
+            seen.forwarded += made
+            seen.captured += [((flow.notes or {})["it"], *rest) for flow, *rest in captured]
             assert pos <= at <= len(chunk)
             for first, last in spans:
                 assert pos <= first < last <= at
@@ -470,6 +477,82 @@ def test_what_the_control_plane_refuses_is_dropped_and_not_counted(scanner: Modu
     assert drive(scanner, up, data).upcalls[0][0] is ScanResult.MISS
 
 
+def capturing(scanner: ModuleType, body_bytes: int) -> tuple[reference.Lane, reference.Flow]:
+    up = lane(scanner, flows=True, frame_max=131072, out=131072)
+    assert up.flows is not None
+    flow = scanner.Flow(show=Show.BODY)
+    flow.capture("it", "it", body_bytes)
+    up.flows.install(flow_key(), flow)
+    up.channels.open(2, 9)
+    return up, flow
+
+
+def test_what_is_captured_passes_and_is_told_afterwards(scanner: ModuleType) -> None:
+    up, flow = capturing(scanner, 3)
+    bodies = [b"", b"12", b"12345"]
+    data = b"".join(publish(2, body=body) for body in bodies)
+    seen = drive(scanner, up, data)
+    assert seen.upcalls == []
+    assert len(seen.forwarded) == len(data)
+    assert seen.captured == [
+        ("it", 2, encode_header(ContentHeader(60, len(body), PROPERTIES)), body[:3]) for body in bodies
+    ]
+    assert flow.messages == 3
+
+
+def test_a_message_in_pieces_that_may_be_captured_is_waited_for(scanner: ModuleType) -> None:
+    data = publish(body=b"12345")
+    for cut in range(1, len(data)):
+        up, _ = capturing(scanner, 3)
+        seen = drive(scanner, up, data, [cut])
+        assert (seen.forwarded, seen.upcalls) == (data, [])
+        assert [body for *_, body in seen.captured] == [b"123"]
+
+
+def test_the_end_of_a_body_is_waited_for_once_its_frame_has_begun(scanner: ModuleType) -> None:
+    """Anything may come instead of a body: of the frame behind the header nothing is known before."""
+    up, _ = capturing(scanner, 3)
+    data = publish(body=b"12345")
+    for left, end in ((13, 0), (7, 0), (6, len(data)), (1, len(data))):
+        chunk = bytearray(data[:-left])
+        spans: list[tuple[int, int]] = []
+        assert scanner.scan(up, chunk, 0, len(chunk), 1.0, spans, []) == (0, ScanResult.MORE, end)
+        assert spans == []
+
+
+@pytest.mark.parametrize("how", ["large", "two frames", "shut", "another frame", "malformed", "weight"])
+def test_what_cannot_be_captured_is_shown(scanner: ModuleType, how: str) -> None:
+    up, flow = capturing(scanner, 3)
+    data = publish(body=b"12345")
+    if how == "large":
+        data = publish(body=b"x" * tables.CAPTURED_BYTES, frame_max=131072)
+    elif how == "two frames":
+        data = publish(body=b"x" * 100, frame_max=70)
+    elif how == "shut":
+        gate = scanner.CaptureGate()
+        gate.shut()
+        flow.capture("another", None, 0, gate)
+    elif how == "another frame":
+        data = data[:-13] + HEARTBEAT + data[-13:]
+    else:
+        header = data.index(b"\0\x3c\0\0" + bytes(7) + b"\5")
+        # The length of its content type, or the weight.
+        at = header + (14 if how == "malformed" else 3)
+        data = data[:at] + b"\x0b" + data[at + 1 :]
+    seen = drive(scanner, up, publish() + data, control={flow_key(): flow})
+    # The method at least; the control plane asks for the rest.
+    assert seen.upcalls[0][0] is ScanResult.SHOWN
+    assert len(seen.captured) == (0 if how == "shut" else 1)
+
+
+def test_a_scan_captures_so_many_and_no_more(scanner: ModuleType) -> None:
+    up, _ = capturing(scanner, 3)
+    data = publish() * (2 * tables.CAPTURED_MESSAGES + 1)
+    seen = drive(scanner, up, data)
+    assert [result for result, _ in seen.upcalls] == [ScanResult.JUDGED] * 2
+    assert (seen.forwarded, len(seen.captured)) == (data, 2 * tables.CAPTURED_MESSAGES + 1)
+
+
 def test_acks_are_shown_once_they_are_asked_for(scanner: ModuleType) -> None:
     down = lane(scanner, Side.UPSTREAM)
     ack = method_frame(1, amqp.BasicAck(1, True))
@@ -706,7 +789,7 @@ frames = st.one_of(
         run,
         st.sampled_from(Side),
         channel=st.integers(1, 2),
-        key=st.sampled_from(["a", "b", "aa", "ab", "ba", "bb", "aaa", "c"]),
+        key=st.sampled_from(["a", "b", "aa", "ab", "ba", "bb", "aaa", "c", "bc", "ca", "da", "ac"]),
         bodies=st.lists(st.binary(max_size=50), min_size=2, max_size=6),
     ),
     st.builds(
@@ -739,6 +822,15 @@ frames = st.one_of(
 streams = st.lists(frames, max_size=10).map(b"".join)
 
 
+def rewriting(module: ModuleType, entries: bytes = b"") -> reference.Rewrite:
+    """Another exchange; an app-id, and no content-type."""
+    sets = [None] * 14
+    sets[12] = b"\3app"
+    method = amqp.BasicPublish(exchange="a.x", routing_key="other").encode()
+    made: reference.Rewrite = module.Rewrite(method, tuple(sets), 1 << 15, entries)
+    return made
+
+
 def scene(
     module: ModuleType, side: Side, with_flows: bool
 ) -> tuple[reference.Lane, dict[bytes, reference.Flow], list[reference.Meter]]:
@@ -761,10 +853,19 @@ def scene(
         module.Flow(show=Show.HEADER, header_rules=asking(module)),
         module.Flow(show=Show.HEADER, peek_contexts=1, sample_every=2),
         module.Flow(show=Show.HEADER, peek_contexts=2, header_rules=asking(module)),
+        module.Flow(),
+        module.Flow((bucket,), (), 2, Show.BODY, peek_flags=1 << 9),
+        module.Flow(),
+        module.Flow((), (), 3, Show.HEADER, peek_flags=1 << 9),
     ]
+    kinds[14].rewrite_by(rewriting(module))
+    kinds[15].rewrite_by(rewriting(module, b"\3new" + b"t\1"))
+    kinds[15].capture("it", 15, 5)
+    for number, size in ((9, 3), (12, 20), (13, 0)):
+        kinds[number].capture("it", number, size)
     for flow in (*kinds[:4], kinds[9]):
         flow.meter = shared if flow.drop or flow.sample_every else module.Meter("one", book)
-    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c", "aab", "d", "dd", "cd"]
+    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c", "aab", "d", "dd", "cd", "bc", "ca", "da", "ac"]
     made.channels.show_settles(2)
     if side is Side.UPSTREAM:
         made.channels.show_acks(2)
@@ -829,7 +930,17 @@ def neighbours(
         "smaller": module.Flow(messages, (module.Bucket(1.0, 9.0),)),
         "sampled": module.Flow(messages, octets, 1, Show.METHOD),
         "dropped": module.Flow(messages, octets, drop=True),
+        "captured": module.Flow(messages, octets),
+        "captured shut": module.Flow(messages, octets),
+        "rewritten": module.Flow(messages, octets),
     }
+    flows["rewritten"].rewrite_by(rewriting(module))
+    gate = module.CaptureGate()
+    if burst < 10:
+        gate.shut()
+    flows["bb"].capture("it", "bb", 3)
+    flows["captured"].capture("it", "captured", 2)
+    flows["captured shut"].capture("it", "captured shut", 2, gate)
     for key in ("a", "bb", "a loNGer key", "slower", "dropped"):
         flows[key].meter = module.Meter(key, book)
     control = {flow_key(key): flow for key, flow in flows.items()}
@@ -859,7 +970,19 @@ publishes = st.lists(
             channel=st.sampled_from([1, 1, 1, 2]),
             key=st.sampled_from(
                 ["a", "bb", "a longer key", "a loNGer key"] * 3
-                + [LONG, "slower", "smaller", "sampled", "dropped", "new"]
+                + [
+                    LONG,
+                    "slower",
+                    "smaller",
+                    "sampled",
+                    "dropped",
+                    "new",
+                    "captured",
+                    "captured",
+                    "captured shut",
+                    "rewritten",
+                    "rewritten",
+                ]
             ),
             body=st.binary(max_size=4),
             properties=st.sampled_from([PROPERTIES] * 3 + [WITH_CC, WITH_OTHER]),
@@ -907,6 +1030,8 @@ def test_the_compiled_scanner_has_the_numbers_of_the_tables() -> None:
     assert numbers["CLOSES"] == {amqp.ChannelClose.INDEX, amqp.ChannelCloseOk.INDEX}
     assert numbers["SCAN_RESULTS"] == {result.name: result.value for result in ScanResult}
     for name in ("OPEN", "DISCARD", "HEADER_NEXT", "FLOWS", "FLOW_KEY_BYTES", "PEEKED_HEADER"):
+        assert numbers[name] == getattr(tables, name)
+    for name in ("CAPTURED_MESSAGES", "CAPTURED_BYTES"):
         assert numbers[name] == getattr(tables, name)
     assert (numbers["CLASS_BASIC"], numbers["FRAME_END"]) == (amqp.BasicPublish.CLASS_ID, amqp.FRAME_END)
 

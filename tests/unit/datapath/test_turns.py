@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from amqpgate.datapath import scanner
 from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.content_tests import ContentTests, HeaderPeek, RuleGroup, TextForm, TextTest
 from amqpgate.datapath.engine import End, HandedOverSocket
@@ -23,7 +24,7 @@ from amqpgate.datapath.pressure import CHUNK
 from amqpgate.datapath.pump import ROUND
 from amqpgate.datapath.scanner import flow_key
 from amqpgate.datapath.schedule import TURN
-from amqpgate.datapath.tables import ScanResult, Side
+from amqpgate.datapath.tables import CAPTURED_MESSAGES, ScanResult, Side
 from amqpgate.datapath.turns import LAST_READS
 from amqpgate.protocol.frames import HEARTBEAT, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -505,4 +506,32 @@ def test_rules_on_headers_take_time_as_upcalls_do(bench: Bench) -> None:
     bench.pump.step()
     assert received(other_broker) == declare(1)
     assert first + bench.drain(broker) == said * 1000
+    assert bench.failures == []
+
+
+def test_what_is_captured_has_turns(bench: Bench) -> None:
+    """Each batch takes its time, as an upcall does."""
+    client, broker, handler = bench.own("flooder")
+    other, other_broker, _ = bench.own("other")
+    flows = scanner.FlowTable()
+    flow = scanner.Flow()
+    flow.capture("it", None, 2)
+    said = publish(1, b"123") * (CAPTURED_MESSAGES * 10)
+    flows.install(scanner.flow_key(Side.CLIENT, said[: 8 + int.from_bytes(said[3:7], "big")]), flow)
+    handler.relay.up.flows = flows
+
+    def told() -> None:
+        bench.clock.now += COST
+
+    handler.on_captured = told
+    client.setblocking(True)
+    client.send(said)
+    bench.pump.step()
+    assert len(handler.told) == PER_TURN
+    other.send(declare(1))
+    bench.pump.step()
+    assert received(other_broker) == declare(1)
+    assert len(handler.told) <= 2 * PER_TURN
+    assert bench.drain(broker) == said
+    assert sum(len(bodies) for bodies, _ in handler.told) == CAPTURED_MESSAGES * 10
     assert bench.failures == []

@@ -16,6 +16,7 @@ import trio
 
 from amqpgate.datapath import tables
 from amqpgate.datapath.build import make_link
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.engine import End, HandedOverSocket
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
@@ -172,6 +173,9 @@ class SharedConnection:
     def _blame(self, violation: ProtocolViolation) -> None:
         self.why = f"upstream broke the protocol: {violation}"
         log.warning("%s: %s", self.name, self.why)
+
+    def captured(self, side: Side, messages: list[Captured]) -> None:
+        """A link's messages are captured for the sessions that they are for."""
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         if isinstance(error, ProtocolViolation):

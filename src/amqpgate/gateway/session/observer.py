@@ -4,6 +4,7 @@
 
     publish ── miss ──▶ admits: what must be shown ──▶ meters, samplers: the flow is installed
             ── shown ─▶ samplers, shows ──▶ its header ──▶ released, or denied, or rejected ──▶ content
+                                                ──▶ or it passes, and many are told at once: captured
     deliver ── likewise ──▶ content
     get-ok, return ──▶ came ──▶ content
     other methods ───▶ allowed ──▶ passed ──▶ asked ──▶ answered; or denied
@@ -24,6 +25,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 import attrs
 
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.limits.sampler import Sampler
@@ -219,6 +221,9 @@ class SessionObserver:
     def content(self, side: Side, channel: int, frame: memoryview) -> bool:
         """A header or body that is shown passes. Whether it was shown for this observer alone."""
         return False
+
+    def captured(self, side: Side, messages: Sequence[Captured]) -> None:
+        """These messages have passed, whose flows capture them (`Flow.capture`), perhaps for others."""
 
     # -- other methods -----------------------------------------------------------------------
 

@@ -122,13 +122,20 @@ class PublishHandler:
                 text = denial_text(operation, verdict)
                 self._refuse(Denial(channel, method, operation, verdict, text))
                 return None
-        if session_policies.rewriter is not None:
-            peek = (peek or Peek()) | session_policies.rewriter.admit(channel, method)
-        if not session_policies.watchers:
-            return session_policies.limits.flow(peek, rules)
+        rewriter, rewrite = session_policies.rewriter, None
+        if rewriter is not None and (is_bridged or self.relay.endpoints[1].is_pooled):
+            peek = (peek or Peek()) | rewriter.admit(channel, method)
+        elif rewriter is not None and rewriter.transform.changes_messages:
+            seen, rewrite = rewriter.compile(channel, method)
+            peek = (peek or Peek()) | seen
         message = Message(channel, method, operation, verdict)
-        flow = session_policies.limits.flow(session_policies.peek(message, peek), rules)
-        session_policies.meter(message, flow)
+        if session_policies.watchers:
+            peek = session_policies.peek(message, peek)
+        flow = session_policies.limits.flow(peek, rules)
+        if rewrite is not None:
+            flow.rewrite_by(rewrite)
+        if session_policies.watchers:
+            session_policies.meter(message, flow)
         return flow
 
     def hold(

@@ -6,6 +6,7 @@ To the broker, a publish that may change waits for its content header as one tha
 ::
 
     publish ── its names change ────────────▶ every one is shown: method and header are made anew
+                                              or the data path does that (`publish_rewrite`)
             ── its header could change ─────▶ those are shown that have such a header (`Peek`)
             ── neither ─────────────────────▶ a flow of the data path
 
@@ -21,8 +22,10 @@ from collections.abc import Callable
 import attrs
 
 from amqpgate.datapath.relay import Relay
+from amqpgate.datapath.scanner import Rewrite
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session.publish_rewrite import publish_rewrite
 from amqpgate.gateway.session.transform import (
     Sent,
     header_up,
@@ -86,6 +89,14 @@ class Rewriter:
         except NotTransformedError as error:
             raise self._refused(error, channel, method) from None
         return Peek(always=True) if renamed else self.transform.peek_published
+
+    def compile(self, channel: int, method: amqp.BasicPublish) -> tuple[Peek, Rewrite | None]:
+        """Likewise, where the data path may make the changes of the others; None: it makes none."""
+        try:
+            compiled = publish_rewrite(self.transform, method)
+        except NotTransformedError as error:
+            raise self._refused(error, channel, method) from None
+        return (self.admit(channel, method), None) if compiled is None else compiled
 
     def publish(self, channel: int, method: amqp.BasicPublish, header: ContentHeader, frames: bytes) -> bytes:
         """The method and header frames that the broker gets; ``frames`` are the client's.

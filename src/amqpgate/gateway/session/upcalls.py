@@ -11,6 +11,7 @@ import time
 import attrs
 
 from amqpgate.datapath import tables
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.engine import End
 from amqpgate.datapath.scanner import Flow, flow_key
 from amqpgate.datapath.tables import Side
@@ -112,6 +113,10 @@ class Upcalls:
             else:
                 session.fail(violation, side)
         return False
+
+    def captured(self, side: Side, messages: list[Captured]) -> None:
+        for observer in self.session.session_policies.watchers:
+            observer.captured(side, messages)
 
     def _refused(self, side: Side, channel: int, violation: ProtocolViolation) -> int:
         """The channel that is closed for it; 0: it ends the connection."""

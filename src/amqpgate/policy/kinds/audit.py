@@ -86,16 +86,28 @@ class AuditDecision:
         if self.level == "metadata":
             return audited
         audited = attrs.evolve(
-            audited, properties=self._properties(content), headers=self._table(content.headers)
+            audited, properties=self.properties_of(content), headers=self.headers_of(content)
         )
         if self.level == "headers":
             return audited
-        shown = self._body(content, body)
+        shown = self.body_of(content, body)
         return attrs.evolve(audited, body=shown, is_cut=content.body_size > self.max_body)
 
-    def _properties(self, content: MessageContent) -> dict[str, str | int]:
+    @property
+    def reads_body(self) -> int:
+        """Bytes of a body that are looked at."""
+        if self.level != "body":
+            return 0
+        return self.max_body + BEYOND if self._patterns else self.max_body
+
+    def properties_of(self, content: MessageContent) -> dict[str, str | int]:
+        """The properties as they may be written down."""
         hidden = {_attribute(name) for name in self.redact.properties}
         return {name: REDACTED if name in hidden else value for name, value in content.properties.items()}
+
+    def headers_of(self, content: MessageContent) -> dict[str, object]:
+        """The headers as they may be written down."""
+        return self._table(content.headers)
 
     def _table(self, table: Mapping[str, object]) -> dict[str, object]:
         return {
@@ -116,7 +128,8 @@ class AuditDecision:
             for pattern in self.redact.headers
         )
 
-    def _body(self, content: MessageContent, body: bytes) -> bytes:
+    def body_of(self, content: MessageContent, body: bytes) -> bytes:
+        """What may be written down of a body that begins so."""
         if not self._patterns:
             return body[: self.max_body]
         encoding = content.properties.get("content_encoding", "")

@@ -13,6 +13,7 @@ import attrs
 from amqpgate.config.audit import Audit
 from amqpgate.records import EventKind, Origin, Sort
 from amqpgate.telemetry.audit.lines import LineSink
+from amqpgate.telemetry.audit.messages import WaitingMessages
 from amqpgate.telemetry.audit.pieces import EVENT_BYTES, ROW_BYTES, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import AuditRow, Columns, Sums
 from amqpgate.telemetry.audit.writer import Sink, Writer
@@ -112,6 +113,11 @@ class AuditLog:
                 byte_count += len(value)
         self._taken += byte_count
         self._writer.put(Waiting(origin, kind, clock.time() if time is None else time, columns, byte_count))
+
+    def messages(self, waiting: WaitingMessages) -> None:
+        """Record messages, an event each; as `event`."""
+        self._taken += waiting.byte_count
+        self._writer.put_messages(waiting)
 
     def usage(
         self, row: AuditRow, requests: int, messages: int, byte_count: int, first: float, last: float

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from amqpgate.records import TABLES, Sort, arrow_schema
-from amqpgate.telemetry.audit.pieces import Column, Piece
+from amqpgate.telemetry.audit.pieces import Column, Piece, Repeated
 from amqpgate.telemetry.audit.stream import FILE_MODE, Stream, sync_folder
 
 log = logging.getLogger(__name__)
@@ -120,6 +120,9 @@ def batch_of(piece: Piece) -> pa.RecordBatch:
 
 
 def _arrow(column: Column, kind: pa.DataType) -> pa.Array:
+    if isinstance(column, Repeated):
+        # A thirtieth of the time of a list's.
+        return pa.repeat(pa.scalar(column.value, kind), len(column))
     if not isinstance(column, array):
         return pa.array(column, kind)
     if column.typecode == "d":

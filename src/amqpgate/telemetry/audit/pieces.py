@@ -6,12 +6,13 @@ import itertools
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias, overload
 
 import attrs
 
 from amqpgate.logs import without_passwords
 from amqpgate.records import SCHEMA_VERSION, TABLES, EventKind, Origin, Sort
+from amqpgate.telemetry.audit.messages import CONTENT, WaitingMessages
 from amqpgate.telemetry.audit.rows import AuditRow, Columns, Sums
 
 #: Bytes that a row takes while it waits, and an event beside its texts.
@@ -37,6 +38,28 @@ _EVENT = {
     for field in attrs.fields(TABLES["events"])
     if field.name in Columns.__annotations__
 }
+
+
+class Repeated(Sequence[object]):
+    """A column that says the same of each record."""
+
+    __slots__ = ("_length", "value")
+
+    def __init__(self, value: object, length: int) -> None:
+        self.value, self._length = value, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, at: int) -> object: ...
+    @overload
+    def __getitem__(self, at: slice) -> Repeated: ...  # type: ignore[explicit-any]
+    def __getitem__(self, at: int | slice) -> object:  # type: ignore[explicit-any]
+        if isinstance(at, slice):
+            return Repeated(self.value, len(range(*at.indices(self._length))))
+        range(self._length)[at]  # or IndexError
+        return self.value
 
 
 @attrs.frozen(eq=False)
@@ -108,6 +131,28 @@ class Pieces:
         byte_count = sum(event.byte_count for event in waiting)
         return Piece("events", len(waiting), columns, waiting[0].time, byte_count)
 
+    def of_messages(self, waiting: WaitingMessages) -> Piece:
+        """One piece of events, a message each."""
+        messages = waiting.messages
+        kinds = [kind for kind, _, _ in messages]
+        count = len(kinds)
+        columns = self._numbered(count)
+        for name in _ORIGIN:
+            columns[name] = Repeated(_decent(name, [getattr(waiting.origin, name)])[0], count)
+        columns["time"] = array("d", [waiting.time]) * count
+        columns["kind"] = Repeated("message", count)
+        distinct = list(dict.fromkeys(kinds))
+        for name, default in _EVENT.items():
+            values = _decent(name, [kind.columns.get(name, default) for kind in distinct])
+            if all(value == values[0] for value in values):
+                columns[name] = Repeated(values[0], count)
+            else:
+                by_kind = dict(zip(distinct, values, strict=True))
+                columns[name] = [by_kind[kind] for kind in kinds]
+        contents = zip(*[kind.read(header, body) for kind, header, body in messages], strict=True)
+        columns.update(zip(CONTENT, contents, strict=True))
+        return Piece("events", count, columns, waiting.time, waiting.byte_count)
+
     def of_usage(self, sums: Sums) -> Iterator[Piece]:
         """Pieces of a closed window, which is used up; the last rows come first.
 
@@ -129,15 +174,17 @@ class Pieces:
             yield Piece("usage", len(some), columns, sums.starts[part.start], ROW_BYTES * len(some))
 
     def _common(self, origins: Sequence[Origin | None]) -> dict[str, Column]:
-        count = len(origins)
-        columns: dict[str, Column] = {
-            "record_id": [f"{self._prefix}{number}" for number in itertools.islice(self._numbers, count)],
-            "schema_version": [SCHEMA_VERSION] * count,
-            "gateway": [self._gateway] * count,
-        }
+        columns = self._numbered(len(origins))
         for name in _ORIGIN:
             columns[name] = _decent(name, [getattr(origin, name, None) for origin in origins])
         return columns
+
+    def _numbered(self, count: int) -> dict[str, Column]:
+        return {
+            "record_id": [f"{self._prefix}{number}" for number in itertools.islice(self._numbers, count)],
+            "schema_version": Repeated(SCHEMA_VERSION, count),
+            "gateway": Repeated(self._gateway, count),
+        }
 
 
 def _decent(name: str, values: list[object]) -> list[object]:

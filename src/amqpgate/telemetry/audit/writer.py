@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from amqpgate.logs import log_failure
 from amqpgate.records import Sort
+from amqpgate.telemetry.audit.messages import WaitingMessages
 from amqpgate.telemetry.audit.pieces import PIECE_BYTES, ROW_BYTES, SIZE, Piece, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import Sums
 
@@ -67,7 +68,7 @@ class Writer:
         self._sink, self._pieces, self._on_room = sink, pieces, on_room
         #: Closed windows that are not being written yet: at most one, but for the last.
         self.windows: deque[Sums] = deque()
-        self._events: deque[Waiting] = deque()
+        self._events: deque[Waiting | WaitingMessages] = deque()
         #: The rest of the window that is being written.
         self._window: Iterator[Piece] = iter(())
         self._wake, self._hurry, self._give_up = threading.Event(), threading.Event(), threading.Event()
@@ -129,6 +130,15 @@ class Writer:
         if len(self._events) == 1:
             self._wake.set()
         elif len(self._events) >= _ENOUGH:
+            self._hurry.set()
+
+    def put_messages(self, waiting: WaitingMessages) -> None:
+        """Take messages, an event each."""
+        self._taken["events"] += len(waiting.messages)
+        self._events.append(waiting)
+        if len(self._events) == 1:
+            self._wake.set()
+        elif self.queued()[0] >= _ENOUGH:
             self._hurry.set()
 
     def put_window(self, sums: Sums) -> None:
@@ -194,8 +204,15 @@ class Writer:
         some: list[Waiting] = []
         byte_count = 0
         while self._events and len(some) < (1 if self._singly else SIZE) and byte_count < PIECE_BYTES:
-            some.append(self._events.popleft())
-            byte_count += some[-1].byte_count
+            waiting = self._events[0]
+            if isinstance(waiting, WaitingMessages):
+                if some:
+                    break
+                self._events.popleft()
+                return self._piece_of_messages(waiting)
+            self._events.popleft()
+            some.append(waiting)
+            byte_count += waiting.byte_count
         if some:
             return self._piece_of(some)
         if not self._rows and self.windows:
@@ -226,6 +243,17 @@ class Writer:
             raise
         self._singly = max(0, self._singly - len(some))
         return piece
+
+    def _piece_of_messages(self, waiting: WaitingMessages) -> Piece:
+        """Likewise."""
+        try:
+            return self._pieces.of_messages(waiting)
+        except Exception:
+            if len(waiting.messages) == 1:
+                self._lose("events", 1, waiting.byte_count)
+            else:
+                self._events.extendleft(reversed(waiting.halves()))
+            raise
 
     def _lose(self, sort: Sort, count: int, byte_count: int) -> None:
         self.dropped[sort] += count

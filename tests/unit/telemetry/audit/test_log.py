@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from amqpgate.telemetry.audit import writer
 from amqpgate.telemetry.audit.log import AuditLog
+from amqpgate.telemetry.audit.messages import Content, WaitingMessages
 from amqpgate.telemetry.audit.pieces import (
     EVENT_BYTES,
     PIECE_BYTES,
@@ -23,7 +24,7 @@ from amqpgate.telemetry.audit.pieces import (
     Pieces,
     Waiting,
 )
-from amqpgate.telemetry.audit.rows import AuditRow, Sums
+from amqpgate.telemetry.audit.rows import AuditRow, Columns, Sums
 
 from .records import BOOT, NOW, ORIGIN, row, until
 
@@ -370,6 +371,59 @@ def test_records_of_which_no_piece_can_be_made_are_lost_alone_and_counted(
     gate.open.set()
     until(lambda: log.counts().queued == (0, 0))
     assert gate.column("events", "time") == [NOW + 10, NOW, NOW + 2, NOW + 3, NOW + 4]
+    assert log.counts().dropped == (1, 0)
+    assert log.counts().queued_bytes == 0
+    assert log.stop(60)
+
+
+@attrs.frozen(eq=False)
+class Kind:
+    """Messages with one routing key, whose header and body are told as they are; but for some headers."""
+
+    key: str
+
+    @property
+    def columns(self) -> Columns:
+        return {"operation": "basic.publish", "routing_key": self.key}
+
+    def read(self, header: bytes, body: bytes) -> Content:
+        if header == b"bad":
+            raise ZeroDivisionError
+        return len(body), header.decode(), None, body[:2], len(body) > 2
+
+
+def batch(*messages: tuple[Kind, bytes, bytes]) -> WaitingMessages:
+    return WaitingMessages(ORIGIN, NOW, messages, EVENT_BYTES * len(messages))
+
+
+def test_messages_are_events_in_their_order_with_all_others() -> None:
+    gate = Gate()
+    log = started(gate)
+    one, other = Kind("one"), Kind("other")
+    log.event(ORIGIN, "denied", NOW, routing_key="first")
+    log.messages(batch((one, b"a", b"123"), (other, b"b", b""), (one, b"c", b"45")))
+    log.event(ORIGIN, "denied", NOW, routing_key="then")
+    log.messages(batch((other, b"d", b"6")))
+    assert log.counts().queued == (6, 0)
+    assert log.stop(60)
+    assert gate.column("events", "routing_key") == ["first", "one", "other", "one", "then", "other"]
+    assert gate.column("events", "kind") == ["denied", *["message"] * 3, "denied", "message"]
+    assert gate.column("events", "properties") == [None, "a", "b", "c", None, "d"]
+    assert gate.column("events", "body") == [None, b"12", b"", b"45", None, b"6"]
+    assert gate.column("events", "body_cut") == [False, True, False, False, False, False]
+    assert gate.column("events", "user") == [ORIGIN.user] * 6
+    assert len(set(gate.column("events", "record_id"))) == 6
+    assert log.counts().queued_bytes == 0
+
+
+def test_a_message_that_cannot_be_read_is_lost_alone_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_RETRY", 0.01)
+    gate = Gate()
+    log = started(gate)
+    one = Kind("one")
+    log.messages(batch(*[(one, header, b"") for header in (b"a", b"b", b"bad", b"c", b"d")]))
+    until(lambda: log.counts().queued == (0, 0))
+    assert gate.column("events", "properties") == ["a", "b", "c", "d"]
     assert log.counts().dropped == (1, 0)
     assert log.counts().queued_bytes == 0
     assert log.stop(60)

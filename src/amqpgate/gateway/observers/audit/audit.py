@@ -26,7 +26,7 @@ import attrs
 import trio
 
 from amqpgate.config import Audit
-from amqpgate.datapath.scanner import Meter
+from amqpgate.datapath.scanner import CaptureGate, Meter
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.audit.columns import MESSAGES, json_of, origin_of
 from amqpgate.gateway.observers.audit.limits import LimitCounts
@@ -38,6 +38,7 @@ from amqpgate.gateway.session.operation_limits import Happened, Report
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import Operation, PolicySet, Principal, SharedLimit, Verdict
 from amqpgate.telemetry.audit.log import AuditLog, open_log
+from amqpgate.telemetry.audit.messages import WaitingMessages
 from amqpgate.telemetry.audit.rows import AuditRow
 from amqpgate.telemetry.faults import FAULTS, contained
 from amqpgate.wire.method import Method
@@ -87,6 +88,8 @@ class AuditTrail:
     on_room: Callable[[], None]
     #: Meters that have counted since the last window.
     book: list[Meter] = attrs.field(factory=list, init=False)
+    #: Open while there is room for messages that the data path captures.
+    gate: CaptureGate = attrs.field(factory=CaptureGate, init=False)
     limits: LimitCounts = attrs.field(factory=LimitCounts, init=False)
     #: Of the policies in force.
     digest: str = attrs.field(default="", init=False)
@@ -188,6 +191,14 @@ class AuditTrail:
         while not self.log.has_room:
             await self._room.wait()
 
+    def messages(self, waiting: WaitingMessages) -> None:
+        """Record messages that were captured. Without room for more, those that follow are shown, and
+        wait."""
+        if waiting.messages:
+            self.log.messages(waiting)
+        if not self.log.has_room:
+            self.gate.shut()
+
     def _made_room(self) -> None:
         """There is some again; called by the log's thread."""
         token = self._token
@@ -196,6 +207,7 @@ class AuditTrail:
                 token.run_sync_soon(self._tell_room, idempotent=True)
 
     def _tell_room(self) -> None:
+        self.gate.open()
         self._room.set()
         self._room = trio.Event()
         self.on_room()

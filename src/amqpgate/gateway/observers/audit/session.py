@@ -18,12 +18,14 @@ from typing import Final
 
 import attrs
 
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import Flow, Meter
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.observers.audit.channel import CHANGES, Change, ChannelAudit, Reading
 from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kind_of
+from amqpgate.gateway.observers.audit.messages import CapturedKind
 from amqpgate.gateway.observers.audit.writer import AuditWriter
 from amqpgate.gateway.session.channel_close import SessionChannel
 from amqpgate.gateway.session.compatibility import Adapted
@@ -120,8 +122,13 @@ class AuditObserver(SessionObserver):
 
     def admits(self, message: Message) -> Peek | None:
         operation = message.operation
-        is_read = operation is not None and self.writer.decide(operation).reads_messages
-        return Peek(always=True) if is_read else None
+        is_shown = (
+            operation is not None
+            # What it sends is not what is recorded.
+            and self.session.bridge is not None
+            and self.writer.decide(operation).reads_messages
+        )
+        return Peek(always=True) if is_shown else None
 
     def meters(self, message: Message, flow: Flow) -> None:
         method, operation = message.method, message.operation
@@ -131,10 +138,15 @@ class AuditObserver(SessionObserver):
             flow.meter = self._meter_of(method, queue)
         elif operation is not None:
             decision = self.writer.decide(operation)
-            if not decision.is_silent:
-                flow.meter = self.writer.rows.meter(kind_of(operation, message.verdict))
+            if decision.is_silent:
+                return
+            kind = kind_of(operation, message.verdict)
+            flow.meter = self.writer.rows.meter(kind)
             if decision.level == "body":
                 flow.show = Show.BODY
+            if decision.reads_messages and self.session.bridge is None:
+                captured = CapturedKind.of(decision, kind, self.writer.rows.digest)
+                flow.capture(PART, captured, decision.reads_body, self.writer.trail.gate)
 
     def came(
         self, channel: int, method: amqp.BasicGetOk | amqp.BasicReturn, queue: str | None, flow: Flow | None
@@ -182,6 +194,12 @@ class AuditObserver(SessionObserver):
         wanted = min(header.body_size, decision.max_body + BEYOND)
         self._readings[number] = Reading(decision, operation, kind, wanted, header.body_size)
         return frames
+
+    def captured(self, side: Side, messages: Sequence[Captured]) -> None:
+        kinds = [((flow.notes or {}).get(PART), header, body) for flow, _, header, body in messages]
+        self.writer.messages(
+            [(kind, header, body) for kind, header, body in kinds if isinstance(kind, CapturedKind)]
+        )
 
     def content(self, side: Side, channel: int, frame: memoryview) -> bool:
         reading = self._readings.get(channel) if side is Side.CLIENT else None

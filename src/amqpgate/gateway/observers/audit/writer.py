@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Protocol, Unpack
 
 import attrs
 
-from amqpgate.datapath.scanner import Meter
+from amqpgate.datapath.scanner import CaptureGate, Meter
 from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kind_of
 from amqpgate.gateway.observers.audit.limits import LimitCounts
+from amqpgate.gateway.observers.audit.messages import CapturedKind
 from amqpgate.gateway.observers.audit.rows import Rows
 from amqpgate.policy import Operation, PolicySet, Principal, Verdict, denial_text
 from amqpgate.policy.kinds.audit import NOT_AUDITED, AuditDecision, SessionAudit
 from amqpgate.records import EventKind, Origin
 from amqpgate.telemetry.audit.log import AuditLog
+from amqpgate.telemetry.audit.messages import WaitingMessages
 from amqpgate.telemetry.audit.rows import Columns
 from amqpgate.wire.method import Method
 
@@ -37,8 +40,15 @@ class Trail(Protocol):
     def limits(self) -> LimitCounts:
         """What limits have done."""
 
+    @property
+    def gate(self) -> CaptureGate:
+        """Open while there is room for messages that the data path captures."""
+
     def has_room(self, method: Method) -> bool:
         """Whether a client's method may be dealt with now."""
+
+    def messages(self, waiting: WaitingMessages) -> None:
+        """Record messages that were captured, and shut the gate where that was all there was room for."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -82,6 +92,12 @@ class AuditWriter:
         """Write an event of an operation."""
         said: Columns = {**attrs.asdict(kind, recurse=False), **columns, "policy_digest": self.rows.digest}  # type: ignore[typeddict-item]
         self.trail.log.event(self.origin, what, **said)
+
+    def messages(self, messages: Sequence[tuple[CapturedKind, bytes, bytes]]) -> None:
+        """Write an event of each message: what it is, the payload of its header, and the beginning of its
+        body."""
+        byte_count = sum(kind.byte_count + 2 * len(header) + len(body) for kind, header, body in messages)
+        self.trail.messages(WaitingMessages(self.origin, time.time(), messages, byte_count))
 
     def count(self, kind: OperationKind) -> None:
         """Count one request."""

@@ -9,6 +9,7 @@ while then, longer each time. What had not been confirmed counts as refused: the
 
 from __future__ import annotations
 
+import functools
 import logging
 from itertools import takewhile
 from zlib import crc32
@@ -87,6 +88,12 @@ class _Lane:
         return is_loud
 
 
+@functools.lru_cache(1024)
+def _publish(number: int, exchange: str, routing_key: str) -> bytes:
+    """The frame of a publish's method."""
+    return method_frame(number, amqp.BasicPublish(exchange=exchange, routing_key=routing_key))
+
+
 @attrs.define(eq=False)
 class MirrorLine:
     """One connection, from its open-ok on."""
@@ -135,9 +142,7 @@ class MirrorLine:
             assert isinstance(content.properties, amqp.BasicProperties)
             properties = attrs.evolve(content.properties, user_id=None)
             header = encode_header(attrs.evolve(content, properties=properties))
-        publish = method_frame(
-            number, amqp.BasicPublish(exchange=message.exchange, routing_key=message.routing_key)
-        )
+        publish = _publish(number, message.exchange, message.routing_key)
         if max(len(publish), len(header) + FRAME_OVERHEAD) > self.frame_max:
             self.account.dropped("too_large")
             return b""

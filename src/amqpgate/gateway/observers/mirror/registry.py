@@ -82,7 +82,8 @@ class MirrorRegistry:
             return before
         if feed is None:
             return None
-        return MirrorObserver(session.relay.channels, session.channels.states, feed)
+        is_native = session.bridge is None
+        return MirrorObserver(session.relay.channels, session.channels.states, feed, is_native)
 
     @contained(PART, None)
     def feed(self, choice: Choice | None, principal: Principal, session: str) -> Feed | None:

@@ -4,6 +4,8 @@
 
     method ── shown ─▶ held until its header ─▶ allowed, and chosen ─▶ body frames: copied, and passed on
                                                        └─ not chosen ─▶ the body by the data path
+    or, where none is passed over and the broker gets them as they came: captured on the data path, and told
+    of when it has passed
 
 Which are shown, and which of them are chosen: `limits.sampler`. Whatever becomes of a copy, the message goes
 its way: nothing here waits, refuses or raises.
@@ -16,6 +18,7 @@ from typing import Final
 
 import attrs
 
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import ByChannel, Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
@@ -24,10 +27,30 @@ from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
 from amqpgate.gateway.session.observer import Message, Release, Sees, SessionObserver
 from amqpgate.gateway.session.publish_denial import ChannelPublishes
 from amqpgate.policy import Mirror
+from amqpgate.policy.engine.operations import PROPERTY_FLAGS
+from amqpgate.telemetry.mirrors import Reason
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 PART: Final = "mirrors"
+
+
+#: Of the payload of a content header: the size of the body, and the property flags.
+_SIZE: Final = slice(4, 12)
+_FLAGS: Final = slice(12, 14)
+_USER_ID: Final = PROPERTY_FLAGS["user_id"]
+
+
+@attrs.frozen(eq=False)
+class CopiedKind:
+    """Publishes of one flow, each of which is copied."""
+
+    exchange: str
+    routing_key: str
+
+
+def _is_captured(flow: Flow) -> bool:
+    return PART in (flow.notes or {})
 
 
 @attrs.frozen(eq=False)
@@ -50,6 +73,8 @@ class MirrorObserver(SessionObserver):
     states: ByChannel[ChannelPublishes]
     #: None: nothing is copied any more.
     feed: Feed | None
+    #: Whether what the client sends is what the broker gets, unless a flow rewrites it.
+    is_native: bool = True
     #: Channel number to the copy whose body is coming, and where it goes.
     _copies: dict[int, tuple[MirroredMessage, MirrorQueue]] = attrs.field(factory=dict, init=False)
 
@@ -64,14 +89,64 @@ class MirrorObserver(SessionObserver):
         feed = self.feed
         if feed is None or message.operation is None or not feed.mirror.wants(message.method.exchange):
             return ()
-        return (feed.sampler,)
+        return () if _is_captured(flow) else (feed.sampler,)
+
+    def meters(self, message: Message, flow: Flow) -> None:
+        feed, method = self.feed, message.method
+        if (
+            feed is not None
+            and self.is_native
+            and message.operation is not None
+            and flow.rewrite is None
+            and feed.sampler.every == 1
+            and feed.mirror.wants(method.exchange)
+        ):
+            flow.capture(PART, CopiedKind(method.exchange, method.routing_key), feed.mirror.max_body_bytes)
 
     def released(self, release: Release, frames: bytes) -> bytes:
         """Begin the copy of a publish if it is to be copied, as the primary broker gets it."""
         held, channel, feed = release.held, release.channel, self.feed
         if feed is not None and feed.mirror.wants(held.method.exchange):
-            self._copy(feed, channel, frames, held.weight, held.flow)
+            # Of those that are captured each that is shown stands for itself.
+            weight = 1 if _is_captured(held.flow) else held.weight
+            self._copy(feed, channel, frames, weight, held.flow)
         return frames
+
+    def captured(self, side: Side, messages: Sequence[Captured]) -> None:
+        feed = self.feed
+        if feed is None or side is not Side.CLIENT:
+            return
+        for flow, channel, header, body in messages:
+            kind = (flow.notes or {}).get(PART)
+            if isinstance(kind, CopiedKind):
+                self._copy_captured(feed, kind, channel, header, body)
+
+    def _copy_captured(self, feed: Feed, kind: CopiedKind, channel: int, header: bytes, body: bytes) -> None:
+        queue = feed.queue
+        user = None
+        if int.from_bytes(header[_FLAGS], "big") & _USER_ID:
+            properties = decode_header(header).properties
+            assert isinstance(properties, amqp.BasicProperties)
+            user = properties.user_id
+        size = int.from_bytes(header[_SIZE], "big")
+        message = MirroredMessage(kind.exchange, kind.routing_key, header, size, user)
+        if not feed.sampler.count(1):
+            return
+        queue.account.sampled()
+        why = self._left_out(feed, channel, size)
+        if why is not None:
+            queue.account.dropped(why)
+        elif queue.reserve(message):
+            # Of which it was known that there is room.
+            queue.extend(message, body)
+            queue.put(message)
+
+    def _left_out(self, feed: Feed, channel: int, size: int) -> Reason | None:
+        """Why a publish that is chosen is not copied."""
+        if self.states[channel].transacts:
+            # Whether it is ever published is not known yet.
+            return "transaction"
+        return "too_large" if size > feed.mirror.max_body_bytes else None
 
     def _copy(self, feed: Feed, channel: int, frames: bytes, weight: int, flow: Flow) -> None:
         if not weight:
@@ -90,12 +165,9 @@ class MirrorObserver(SessionObserver):
         if not feed.sampler.count(stands_for(weight, flow, header, len(payload))):
             return
         queue.account.sampled()
-        if self.states[channel].transacts:
-            # Whether it is ever published is not known yet.
-            queue.account.dropped("transaction")
-            return
-        if header.body_size > feed.mirror.max_body_bytes:
-            queue.account.dropped("too_large")
+        why = self._left_out(feed, channel, header.body_size)
+        if why is not None:
+            queue.account.dropped(why)
             return
         assert isinstance(method, amqp.BasicPublish)
         assert isinstance(header.properties, amqp.BasicProperties)

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.support.audit import records, setting, sums
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import ACCESS, MakeStage, audited, confirming, told
 from tests.unit.gateway.conftest import SETTINGS
+from tests.unit.gateway.tapped import upcalls
 from tests.unit.policy.kinds.test_compatibility import document
 
 __all__ = ["audited"]
@@ -69,6 +71,70 @@ def test_an_audit_policy_says_how_much(audited: MakeStage, tmp_path: Path) -> No
     assert json.loads(str(events[0]["properties"])) == {"message_id": "m"}
     usage = [one for one in records(tmp_path / "audit", "usage") if one["operation"] == "basic.publish"]
     assert sums(usage, "routing_key") == {("heads",): (1, 2), ("w",): (2, len(big))}
+
+
+def test_what_is_recorded_of_messages_is_captured_on_the_data_path(
+    audited: MakeStage, tmp_path: Path
+) -> None:
+    stage = audited(policies=(ACCESS % "nack").replace("maxBodyBytes: 10", "maxBodyBytes: 1Mi") + AUDIT)
+    client, broker = stage.opened()
+    bodies = [b"ab1", b"", b"ab12345678901234567890"] * 20
+    content = amqp.BasicProperties(message_id="m", headers=Table.of({"secret": "s"}))
+
+    def pass_on() -> None:
+        for body in bodies:
+            client.publish(body, "w", exchange="x", properties=content)
+            assert broker.expect_content(amqp.BasicPublish).body == body
+
+    pass_on()
+    before = upcalls(stage)
+    pass_on()
+    # Bytes may come in any pieces, but nothing of it is ever shown.
+    assert upcalls(stage) == before
+    events = told(stage, tmp_path, "events", kind="message")
+    assert [(one["body"], one["body_size"], one["body_cut"]) for one in events] == [
+        (b"ab#" if body else b"", len(body), len(body) > 8) for body in bodies * 2
+    ]
+    assert {one["properties"] for one in events} == {'{"message_id":"m"}'}
+    assert {one["verdict"] for one in events} == {"allow"}
+    usage = [one for one in records(tmp_path / "audit", "usage") if one["operation"] == "basic.publish"]
+    assert sums(usage, "routing_key") == {("w",): (len(bodies) * 2, sum(map(len, bodies)) * 2)}
+
+
+def test_a_header_that_cannot_be_decoded_ends_the_connection(audited: MakeStage, tmp_path: Path) -> None:
+    stage = audited(policies=AUDIT)
+    client, _broker = stage.opened()
+    # Headers are flagged, and there are none.
+    payload = b"\0\x3c\0\0" + (3).to_bytes(8, "big") + b"\x20\0"
+    client.octets(
+        method_frame(1, amqp.BasicPublish(exchange="x", routing_key="w"))
+        + encode_frame(amqp.FRAME_HEADER, 1, payload)
+        + encode_frame(amqp.FRAME_BODY, 1, b"a12")
+    )
+    assert client.expect(amqp.ConnectionClose).reply_code == 541
+    assert told(stage, tmp_path, "events", kind="message") == []
+
+
+def test_whose_bodies_are_recorded_waits_while_the_log_is_full(make_stage: MakeStage, tmp_path: Path) -> None:
+    folder, away = tmp_path / "audit", tmp_path / "away"
+    text = SETTINGS + setting(folder, 3600, maxQueue="64Ki")
+    stage = make_stage(text=text, policies=AUDIT)
+    client, broker = stage.opened()
+    folder.rename(away)
+    folder.write_text("in the way")
+    auditing = stage.running.gateway.observers.audit
+    assert auditing is not None
+    log = auditing.log
+    for number in range(400):
+        client.publish(b"%d" % number, "w", exchange="x")
+    eventually(lambda: not stage.running.call(lambda: log.has_room))
+    # A batch at most goes beyond.
+    assert stage.running.call(log.counts).queued_bytes < (64 << 10) + 256 * 2048
+    folder.unlink()
+    away.rename(folder)
+    for number in range(400):
+        assert broker.expect_content(amqp.BasicPublish).body == b"%d" % number
+    assert len(told(stage, tmp_path, "events", kind="message")) == 400
 
 
 def test_nobody_hears_of_what_is_silent(audited: MakeStage, tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 
+import attrs
 import pytest
 from prometheus_client import CollectorRegistry
 
-from amqpgate.datapath.scanner import ByChannel, Channels, Flow
+from amqpgate.datapath.scanner import ByChannel, Channels, Flow, Rewrite
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.observers.mirror.queue import MirrorQueue
@@ -19,6 +20,7 @@ from amqpgate.policy.engine.subjects import NamePattern
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.telemetry.mirrors import MirrorMetrics
+from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.yamldoc import Percent, Size
 from tests.support.frames import content_frames
@@ -234,3 +236,77 @@ def test_a_session_that_follows_another_mirror_ends_its_copy_where_it_began() ->
     stand.copier.follow(None)
     stand.begin(0)
     assert (stand.arrivals, other.arrivals) == (1, 1)
+
+
+def metered(stand: Stand, exchange: str = "e", rewrite: Rewrite | None = None) -> Flow:
+    """The flow of publishes there, as the mirror's observer has it."""
+    flow = Flow()
+    if rewrite is not None:
+        flow.rewrite_by(rewrite)
+    operation = Operation(Principal("u", "/"), "basic.publish", exchange=exchange)
+    method = amqp.BasicPublish(exchange=exchange, routing_key="k")
+    stand.copier.meters(Message(1, method, operation), flow)
+    return flow
+
+
+def test_where_all_are_copied_they_are_captured_and_nobody_chooses() -> None:
+    stand = Stand()
+    flow = metered(stand)
+    operation = Operation(Principal("u", "/"), "basic.publish", exchange="e")
+    message = Message(1, amqp.BasicPublish(exchange="e"), operation)
+    assert flow.captures == 1 << 20
+    assert list(stand.copier.samplers(message, flow)) == []
+    # One that is shown for something else stands for itself, however many that chooses among.
+    frames = content_frames(1, amqp.BasicPublish(exchange="e"), amqp.BasicProperties(), b"")
+    stand.release(frames, 7, flow)
+    assert len(stand.queue) == 1
+
+
+def test_what_the_broker_gets_otherwise_is_shown() -> None:
+    stand = Stand()
+    rewrite = Rewrite(amqp.BasicPublish().encode(), (None,) * 14, 0, b"")
+    assert metered(stand, rewrite=rewrite).captures < 0
+    assert metered(Stand(50)).captures < 0
+    stand.copier = attrs.evolve(stand.copier, is_native=False)
+    assert metered(stand).captures < 0
+    stand.copier.follow(None)
+    assert metered(stand).captures < 0
+
+
+@pytest.mark.parametrize("user", [None, "u"])
+def test_what_is_captured_is_copied(user: str | None) -> None:
+    stand = Stand(max_body_bytes=5)
+    flow = metered(stand)
+    properties = amqp.BasicProperties(message_id="m", user_id=user)
+
+    def header(size: int) -> bytes:
+        return encode_header(ContentHeader(60, size, properties))
+
+    stand.copier.captured(Side.CLIENT, [(flow, 1, header(2), b"12"), (flow, 1, header(6), b"12345")])
+    copy = stand.queue.take()
+    assert copy is not None
+    assert (copy.exchange, copy.routing_key, copy.header, copy.body_size, copy.user, bytes(copy.body)) == (
+        "e",
+        "k",
+        header(2),
+        2,
+        user,
+        b"12",
+    )
+    assert stand.dropped("too_large") == 1
+    stand.states[1].commits_due = 0
+    stand.copier.captured(Side.CLIENT, [(flow, 1, header(2), b"12")])
+    assert stand.dropped("transaction") == 1
+    assert stand.count("sampled_messages_total") == 3
+    # What others capture is not copied.
+    stand.copier.captured(Side.CLIENT, [(Flow(), 1, header(2), b"12")])
+    assert not stand.queue
+
+
+def test_what_is_captured_has_to_fit() -> None:
+    stand = Stand(buffer=2000)
+    flow = metered(stand)
+    header = encode_header(ContentHeader(60, 600, amqp.BasicProperties()))
+    stand.copier.captured(Side.CLIENT, [(flow, 1, header, b"x" * 600)] * 2)
+    assert len(stand.queue) == 1
+    assert stand.dropped("full") == 1

@@ -1,0 +1,134 @@
+# What becomes of a publish on its way; see ``rewrites``.
+
+cdef class Rewrite:
+    """See ``rewrites.Rewrite``."""
+
+    def __init__(self, bytes method not None, tuple sets not None, uint16_t drops, bytes entries not None):
+        if len(sets) != PROPERTY_PLACES:
+            raise ValueError("a value, or None, for each property")
+        self.method = method
+        self.sets = tuple([value if value is None else bytes(value) for value in sets])
+        self.drops = drops
+        self.entries = entries
+        self.grows = 4 + len(entries) + sum([len(value) for value in sets if value is not None])
+
+
+cdef int reserve(Made* made, Py_ssize_t size) except -1:
+    """Room for so many bytes more."""
+    cdef Py_ssize_t room = max(made.room, 4096)
+    cdef unsigned char* bigger
+    if made.size + size <= made.room:
+        return 0
+    while room < made.size + size:
+        room *= 2
+    bigger = <unsigned char*>PyMem_RawRealloc(made.data, room)
+    if bigger == NULL:
+        raise MemoryError
+    made.data = bigger
+    made.room = room
+    return 0
+
+
+cdef int add_made(Made* made, const unsigned char* data, Py_ssize_t size) except -1:
+    """Behind what was made before."""
+    reserve(made, size)
+    memcpy(made.data + made.size, data, size)
+    made.size += size
+    return 0
+
+
+cdef int add_spans(Made* made, const unsigned char* data, const Span* spans, int n) except -1:
+    """Likewise what the spans are of."""
+    cdef int i
+    for i in range(n):
+        add_made(made, data + spans[i].start, spans[i].stop - spans[i].start)
+    return 0
+
+
+cdef bint can_rewrite(PyObject* flow, const unsigned char* frame, Py_ssize_t size, Py_ssize_t most) noexcept:
+    """Whether the message whose header's frame is here, whole, can be rewritten for sure."""
+    cdef Rewrite rewrite = (<Flow>flow).rewrite
+    return (
+        size >= 14
+        and size + rewrite.grows <= most
+        and PyBytes_GET_SIZE(rewrite.method) <= most
+        and frame[size + 7] == FRAME_END
+        and be16(frame + 7) == CLASS_BASIC
+        and be16(frame + 9) == 0
+        and not be16(frame + 19) & NO_PROPERTIES
+        and are_properties_c(frame + 19, frame + 7 + size)
+    )
+
+
+cdef inline unsigned char* begin_frame(unsigned char* q, int kind, uint16_t number) noexcept:
+    """The head of a frame whose size is not known yet; where its payload is."""
+    q[0] = kind
+    q[1] = number >> 8
+    q[2] = number & 255
+    return q + 7
+
+
+cdef inline void put32(unsigned char* q, Py_ssize_t value) noexcept:
+    q[0] = (value >> 24) & 255
+    q[1] = (value >> 16) & 255
+    q[2] = (value >> 8) & 255
+    q[3] = value & 255
+
+
+cdef inline unsigned char* end_frame(unsigned char* frame, unsigned char* q) noexcept:
+    put32(frame + 3, q - frame - 7)
+    q[0] = FRAME_END
+    return q + 1
+
+
+cdef int make_frames(PyObject* flow, const unsigned char* frame, uint16_t number, Made* made) except -1:
+    """The method and the header that become of the message, behind what was made before."""
+    cdef Rewrite rewrite = (<Flow>flow).rewrite
+    cdef Py_ssize_t size = be32(frame + 3), length = PyBytes_GET_SIZE(rewrite.method)
+    cdef Py_ssize_t table
+    cdef const unsigned char* p = frame + 21
+    cdef const unsigned char* end = frame + 7 + size
+    cdef const unsigned char* there
+    cdef uint16_t flags = be16(frame + 19), told = 0, flag
+    cdef unsigned char* q
+    cdef unsigned char* head
+    cdef PyObject* value
+    cdef int place
+    reserve(made, length + size + rewrite.grows + 16)
+    head = made.data + made.size
+    q = begin_frame(head, 1, number)
+    memcpy(q, PyBytes_AS_STRING(rewrite.method), length)
+    head = end_frame(head, q + length)
+    q = begin_frame(head, 2, number)
+    memcpy(q, frame + 7, 12)
+    q += 14
+    for place in range(PROPERTY_PLACES):
+        flag = 0x8000 >> place
+        there = p
+        if flags & flag:
+            if property_size[place] == SHORT_STRING:
+                p = after_shortstr(p, end)
+            elif property_size[place] == TABLE_OF_HEADERS:
+                p += 4 + be32(p)
+            else:
+                p += property_size[place]
+        value = item(<PyObject*>rewrite.sets, place)
+        if <object>value is not None:
+            memcpy(q, PyBytes_AS_STRING(<bytes>value), PyBytes_GET_SIZE(<bytes>value))
+            q += PyBytes_GET_SIZE(<bytes>value)
+        elif place == HEADERS_PLACE and PyBytes_GET_SIZE(rewrite.entries):
+            table = p - there - 4 if flags & flag else 0
+            put32(q, table + PyBytes_GET_SIZE(rewrite.entries))
+            memcpy(q + 4, there + 4, table)
+            memcpy(q + 4 + table, PyBytes_AS_STRING(rewrite.entries), PyBytes_GET_SIZE(rewrite.entries))
+            q += 4 + table + PyBytes_GET_SIZE(rewrite.entries)
+        elif flags & flag and not rewrite.drops & flag:
+            memcpy(q, there, p - there)
+            q += p - there
+        else:
+            continue
+        told |= flag
+    head[19] = told >> 8
+    head[20] = told & 255
+    made.size = end_frame(head, q) - made.data
+    return 0

@@ -1,0 +1,74 @@
+"""What becomes of a publish on its way, in plain Python: another method, and a header with other properties.
+
+Bytes are put in the place of bytes; what is not named stays as it came. The compiled scanner (``_scan``) has
+``Rewrite`` with the same meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from amqpgate.datapath.framing import CONTENT, CONTENT_MIN
+from amqpgate.datapath.properties import NO_PROPERTIES, PROPERTIES, are_properties
+from amqpgate.protocol.frames import FRAME_HEADER, FRAME_METHOD, encode_frame
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+#: Where the headers are among the properties.
+_HEADERS_PLACE: Final = 2
+
+
+class Rewrite:
+    """What becomes of the publishes of a flow."""
+
+    __slots__ = ("drops", "entries", "grows", "method", "sets")
+
+    def __init__(self, method: bytes, sets: tuple[bytes | None, ...], drops: int, entries: bytes) -> None:
+        """``method`` is the payload of its frame. ``sets`` are the values of properties, encoded, from the
+        highest flag on; None: as it is. ``drops`` are the flags of those that are left out, where there are
+        any. ``entries`` come behind the headers that there are, encoded.
+        """
+        self.method, self.sets, self.drops, self.entries = method, sets, drops, entries
+        #: Bytes that a header gains, at most.
+        self.grows = 4 + len(entries) + sum(len(value) for value in sets if value is not None)
+
+    def header(self, payload: bytes, most: int) -> bytes | None:
+        """What the payload of a content header becomes; None: that is not sure, or may not fit ``most``
+        bytes."""
+        if len(payload) < CONTENT_MIN or len(payload) + self.grows > most or len(self.method) > most:
+            return None
+        class_id, weight, _body = CONTENT.unpack_from(payload)
+        flags = int.from_bytes(payload[CONTENT.size : CONTENT_MIN], "big")
+        if class_id != amqp.BasicPublish.CLASS_ID or weight or flags & NO_PROPERTIES:
+            return None
+        if not are_properties(payload, CONTENT.size, len(payload)):
+            return None
+        pieces: list[bytes] = []
+        at, told = CONTENT_MIN, 0
+        for place in range(len(PROPERTIES)):
+            flag = 0x8000 >> place
+            there = b""
+            if flags & flag:
+                end = _value_end(payload, at, PROPERTIES[place])
+                there, at = payload[at:end], end
+            value = self.sets[place]
+            if value is not None:
+                there = value
+            elif place == _HEADERS_PLACE and self.entries:
+                table = there[4:] + self.entries
+                there = len(table).to_bytes(4, "big") + table
+            elif not flags & flag or self.drops & flag:
+                continue
+            told |= flag
+            pieces.append(there)
+        return payload[: CONTENT.size] + told.to_bytes(2, "big") + b"".join(pieces)
+
+    def frames(self, channel: int, header: bytes) -> bytes:
+        """The method, and the header that ``header`` has made."""
+        return encode_frame(FRAME_METHOD, channel, self.method) + encode_frame(FRAME_HEADER, channel, header)
+
+
+def _value_end(payload: bytes, at: int, size: int) -> int:
+    """Where the property at ``at`` ends; it is well-formed."""
+    if size >= 0:
+        return at + size
+    return at + 1 + payload[at] if size == -1 else at + 4 + int.from_bytes(payload[at : at + 4], "big")
