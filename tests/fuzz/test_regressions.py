@@ -17,6 +17,7 @@ import pytest
 from amqpgate.admin import plain
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
 from amqpgate.bridge.v0_10.link import BrokerLink
+from amqpgate.bridge.v0_10.native import channels
 from amqpgate.bridge.v0_10.native.build import OriginalQueue
 from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
 from amqpgate.policy.engine import verdicts
@@ -105,11 +106,12 @@ def test_what_is_said_after_a_close_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_is_denied_and_leaves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def releases(queue: OriginalQueue) -> None:
-        while queue.waiting:
-            queue.release()
+    class Releasing(OriginalQueue):
+        def drop(self) -> None:
+            while self.waiting:
+                self.release()
 
-    monkeypatch.setattr(OriginalQueue, "drop", releases)
+    monkeypatch.setattr(channels, "OriginalQueue", Releasing)
     with pytest.raises(AssertionError, match="fails"):
         replay("relayed")
 

@@ -151,7 +151,7 @@ async def test_no_two_connections_of_one_name_do(stage: Stage) -> None:
             nursery.start_soon(trio.to_thread.run_sync, broker_of, stage)
             line = await call(endpoint_of(stage), settings, TlsContexts(), frame_max=4096, name="m" * 300)
         assert line.hop.translated is not None
-        translator = line.hop.translated._translator
+        translator = line.hop.translated.translator
         assert isinstance(translator, BrokerTranslator)
         names.add(translator._name)
         line.hop.close()
