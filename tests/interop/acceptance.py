@@ -21,7 +21,8 @@ import trustme
 
 from amqpgate.config.pooling import Connections
 from tests.interop.upstream.docker_stand_in import DockerStandIn
-from tests.interop.upstream.suites import SUITES, Address, NotHere, Suite
+from tests.interop.upstream.suites import SUITES, Address, Suite
+from tests.support.environments import NotHere
 from tests.support.gateway import Gateway
 from tests.support.ports import free_port
 from tests.support.rabbitmq import RabbitMQ
