@@ -14,6 +14,6 @@ def test_what_the_image_asserts_can_be_asked() -> None:
     scripts = re.findall(r"python -c '([^']+)'", (ROOT / "Dockerfile").read_text())
     assert scripts
     for script in scripts:
-        asked = [node for node in ast.parse(script).body if isinstance(node, ast.ImportFrom)]
+        asked = [node for node in ast.parse(script).body if isinstance(node, ast.Import | ast.ImportFrom)]
         assert asked
         exec(compile(ast.Module(asked, []), "Dockerfile", "exec"), {})
