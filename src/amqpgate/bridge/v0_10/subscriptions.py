@@ -284,20 +284,24 @@ class Subscriptions:
                 break
             if (yield from self._arrives(subscription)):
                 continue
+            was_full = subscription.consumer is not None and subscription.consumer.is_full
             answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
             if isinstance(answer.method, amqp.BasicGetOk):
                 self._receive(subscription, answer, None)
-            else:
+            elif not was_full or not (yield from self._arrives(subscription, though_full=True)):
+                # Full here is not full for the broker any more, once it has the acks.
                 break
         subscription.credit.clear()
         return None
 
-    def _arrives(self, subscription: Subscription) -> Part[bool]:
-        """Whether messages were on their way to a consumer that has room. They come before what is got: a
-        queue gives to consumers first, but the channel looks at what it was given once it has answered.
+    def _arrives(self, subscription: Subscription, *, though_full: bool = False) -> Part[bool]:
+        """Whether messages were on their way to a consumer that has room, or had.
+
+        They come before what is got: a queue gives to consumers first, but the channel looks at what it was
+        given once it has answered.
         """
         consumer = subscription.consumer
-        if consumer is None or consumer.is_full:
+        if consumer is None or (consumer.is_full and not though_full):
             return False
         before = consumer.received
         # The queue answers the first one, and the channel the second, behind what the queue gave.
