@@ -442,7 +442,8 @@ EARLY = {
     "mechanism that is no text": (control(attrs.evolve(START_OK, mechanism=b"\xff\xfe")), 320),
     "start-ok twice": (control(START_OK) * 2, 501),
     "garbage behind start-ok": (control(START_OK) + b"\xff" * 200, 501),
-    "much behind start-ok": (control(START_OK) + frame(ALONE, 0, bytes(4000)) * 20, 320),
+    # More than may wait, or what no control is: whichever is seen first.
+    "much behind start-ok": (control(START_OK) + frame(ALONE, 0, bytes(4000)) * 20, {320, 501}),
     "tune-ok beyond the offer": (
         control(START_OK)
         + control(amqp.ConnectionTuneOk(channel_max=65535))
@@ -472,7 +473,7 @@ def test_nobody_is_let_in(attacked: Gateway, name: str) -> None:
         peer.say(said)
         close = peer.hear(amqp.ConnectionClose)
         assert isinstance(close, amqp.ConnectionClose)
-        assert close.reply_code == code, close
+        assert close.reply_code in (code if isinstance(code, set) else {code}), close
         peer.say(amqp.ConnectionCloseOk())
         assert all(one.control is not None and one.control.CLASS_CODE == 1 for one in peer.all())
 
