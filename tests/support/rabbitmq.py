@@ -25,7 +25,7 @@ from pathlib import Path
 from .erlang import ErlangShell
 from .ports import free_port
 from .processes import Child
-from .rabbitmq_root import entering, named_root
+from .rabbitmq_root import entering, named_config, named_root
 
 #: Debian's layout first: its /usr/sbin wrappers insist on root or the user `rabbitmq`, these scripts do not.
 _SCRIPT_FOLDERS = ("/usr/lib/rabbitmq/bin", "/usr/local/lib/rabbitmq/bin", "/opt/rabbitmq/sbin")
@@ -83,7 +83,7 @@ class RabbitMQ:
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
         self.node = f"amqpgate-{os.getpid()}-{self.port}@localhost"
         self.log = self._folder / "rabbit.log"
-        self._env = self._write_files(plugins, config)
+        self._env = self._write_files(plugins, [*config, *named_config()])
         self._shell = ErlangShell(self.node, self._env, self._enter)
         self._epmd: Child | None = None
         self._server: Child | None = None

@@ -2,8 +2,9 @@
 
     mmdebstrap --variant=apt --include=rabbitmq-server forky FOLDER
 
-`AMQPGATE_RABBITMQ_ROOT` names it: then it is the RabbitMQ of all tests. Those that need version 4 take it
-from `.tools/rabbitmq-4` otherwise, where `tools/test-tools.sh` puts it.
+`AMQPGATE_RABBITMQ_ROOT` names it: then it is the RabbitMQ of all tests; `AMQPGATE_RABBITMQ_CONFIG` has lines
+for its rabbitmq.conf. Those that need version 4 take it from `.tools/rabbitmq-4` otherwise, where
+`tools/test-tools.sh` puts it.
 
 Its programs run as they are there, in a mount namespace of their own, so root is needed. Nothing is mounted
 that outlives them.
@@ -17,6 +18,10 @@ import tempfile
 from pathlib import Path
 
 from .missing import missing
+
+#: In the environment: the folder, and lines of configuration.
+ROOT = "AMQPGATE_RABBITMQ_ROOT"
+CONFIG = "AMQPGATE_RABBITMQ_CONFIG"
 
 _MADE = Path(__file__).parents[2] / ".tools/rabbitmq-4"
 
@@ -38,8 +43,13 @@ exec chroot "$root" "$@"
 
 def named_root() -> Path | None:
     """The folder that the environment names."""
-    named = os.environ.get("AMQPGATE_RABBITMQ_ROOT")
+    named = os.environ.get(ROOT)
     return Path(named).resolve() if named else None
+
+
+def named_config() -> list[str]:
+    """The lines that the environment names."""
+    return os.environ.get(CONFIG, "").splitlines()
 
 
 def root_of_4() -> Path:

@@ -56,7 +56,7 @@ def main() -> int:
             missing = 3
     stages = [stage_of(suites, quick=options.quick)] if suites else []
     if "clients" in names:
-        stages.append(stage_of_clients)
+        stages.append(stage_of_clients())
     if not stages:
         return missing
     with tempfile.TemporaryDirectory(prefix="amqpgate-trail-") as folder:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import pika
 
@@ -23,6 +24,9 @@ Player: TypeAlias = Callable[[Collection[str]], Mapping[str, Play]]
 #: Given lines of configuration, a gateway with these. When it has ended, so have its records.
 Stage: TypeAlias = Callable[[str], AbstractContextManager[Player]]
 
+#: Which one to the broker.
+Way: TypeAlias = Literal["gateway", "direct"]
+
 #: This project's suites whose clients are given the way to the broker.
 CLIENTS = [f"tests/interop/test_{name}.py" for name in ("clients", "amqp_tools", "kombu", "celery")]
 
@@ -35,15 +39,16 @@ limits: {drainTimeout: 2s}
 """
 
 
-def stage_of(suites: Sequence[Suite], *, quick: bool) -> Stage:
+def stage_of(suites: Sequence[Suite], *, quick: bool, way: Way = "gateway") -> Stage:
     """Libraries' suites, each time on a RabbitMQ of their own."""
 
     @contextlib.contextmanager
     def stage(settings: str) -> Iterator[Player]:
-        with addresses(settings=settings) as at:
+        with addresses(settings=settings) as both:
+            at = both.gateway if way == "gateway" else both.direct
             yield in_turn(
                 {
-                    suite.package: lambda only, suite=suite: suite.play(at.gateway, only=only, quick=quick)
+                    suite.package: lambda only, suite=suite: suite.play(at, only=only, quick=quick)
                     for suite in suites
                 }
             )
@@ -51,12 +56,27 @@ def stage_of(suites: Sequence[Suite], *, quick: bool) -> Stage:
     return stage
 
 
-@contextlib.contextmanager
-def stage_of_clients(settings: str) -> Iterator[Player]:
+def stage_of_clients(way: Way = "gateway") -> Stage:
     """This project's suites of clients, on a RabbitMQ and a gateway that they start themselves."""
-    pytest = [sys.executable, "-m", "pytest", "-p", "tests.interop.upstream.outcomes", "--route=gateway"]
-    environment = {"AMQPGATE_TEST_SETTINGS": settings}
-    yield in_turn({"clients": lambda only: play(pytest, only or CLIENTS, ROOT, environment, "clients")})
+
+    @contextlib.contextmanager
+    def stage(settings: str) -> Iterator[Player]:
+        pytest = [sys.executable, "-m", "pytest", "-p", "tests.interop.upstream.outcomes", f"--route={way}"]
+        environment = {"AMQPGATE_TEST_SETTINGS": settings}
+
+        def play_clients(only: Collection[str]) -> dict[str, Play]:
+            # Tests have the way in their names: they are called as through the gateway.
+            wanted = [_on_the_way(way, test) for test in only] or CLIENTS
+            plays = play(pytest, wanted, ROOT, environment, "clients")
+            return {_on_the_way("gateway", test): one for test, one in plays.items()}
+
+        yield in_turn({"clients": play_clients})
+
+    return stage
+
+
+def _on_the_way(way: Way, test: str) -> str:
+    return re.sub(r"(?<=[\[-])(gateway|direct)(?=[\]-])", way, test)
 
 
 def in_turn(players: Mapping[str, Player]) -> Player:
