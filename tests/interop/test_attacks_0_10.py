@@ -175,7 +175,11 @@ def of_0_10(port: int) -> tuple[Callable[[], None], Callable[[], None]]:
         assert message.body == b"ping"
         session.accept(message)
 
-    return turn, client.end
+    def close() -> None:
+        with client:
+            client.end()
+
+    return turn, close
 
 
 @pytest.fixture(scope="module", params=["compiled", pytest.param("plain", marks=pytest.mark.slow)])
