@@ -16,6 +16,7 @@ and what it needs from the rooms below when it runs: so all is quick, and ``run`
 ``broker``  the embedded broker alone, for tests
 ``policy``  test, explain, check, compare and import policies; its verbs are in ``policy_*``
 ``audit``   what audit records tell; its verbs are in ``audit_*``
+``conformance``  which rules of AMQP a broker or a proxy obeys
 ``inject``  sidecars for pods, off line or as a webhook
 ``reload``  have a running gateway read its policies again
 ``top``, ``sessions``, ``decisions``, ``close``  look at a running gateway, and end a session
@@ -49,6 +50,7 @@ VERBS: Final[dict[str, str]] = {
     "broker": "broker",
     "check": "check",
     "close": "sessions",
+    "conformance": "conformance",
     "decisions": "decisions",
     "demo": "demo",
     "drain": "lifecycle",

@@ -1,0 +1,178 @@
+"""``amqpgate conformance``: which rules of AMQP a broker or a proxy obeys."""
+
+from __future__ import annotations
+
+import ssl
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from amqpgate.cli.failures import Failure, reported
+
+if TYPE_CHECKING:
+    from amqpgate.conformance.case import Result, Section
+    from amqpgate.conformance.peer import Target
+    from amqpgate.conformance.report.summary import Run
+    from amqpgate.conformance.versions import Name
+
+#: What ``conformance.versions`` has, here so that ``--help`` is quick (a test compares).
+VERSIONS: Final = ("0-9-1", "0-9", "0-8")
+
+
+@click.command(short_help="Test which rules of AMQP a broker or a proxy obeys.")
+@click.argument("url", metavar="HOST:PORT|URL")
+@click.option(
+    "--versions",
+    metavar="LIST",
+    default="0-9-1",
+    show_default=True,
+    help=f"The versions of AMQP to speak, of {', '.join(VERSIONS)}.",
+)
+@click.option(
+    "--section",
+    "sections",
+    metavar="NAME",
+    multiple=True,
+    help="Only rules below this path, such as queue.declare, or of this section (--list shows them); may "
+    "be given more than once.",
+)
+@click.option("--list", "is_list", is_flag=True, help="List the rules, and test nothing.")
+@click.option("--strict", is_flag=True, help="Count what RabbitMQ does otherwise, and what is a should only.")
+@click.option(
+    "--patience", metavar="SECONDS", type=float, default=4.0, show_default=True, help="For an answer."
+)
+@click.option("--json", "json_file", metavar="FILE", type=click.Path(path_type=Path), help="Write JSON.")
+@click.option(
+    "--junit", "junit_file", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML."
+)
+@click.option("--html", "html_file", metavar="FILE", type=click.Path(path_type=Path), help="Write a page.")
+def conformance(
+    url: str,
+    versions: str,
+    sections: tuple[str, ...],
+    is_list: bool,
+    strict: bool,
+    patience: float,
+    json_file: Path | None,
+    junit_file: Path | None,
+    html_file: Path | None,
+) -> None:
+    """Test which rules of AMQP whoever listens at HOST:PORT obeys: any broker or proxy.
+
+    The login is guest with the password guest and the virtual host /, unless a URL says otherwise. Queues and
+    exchanges have names of their own, and are deleted at the end; nothing else on the broker is touched.
+
+    \b
+    amqpgate conformance localhost:5672
+    amqpgate conformance amqp://user:secret@broker/test --versions 0-9-1,0-8 --html report.html
+    amqpgate conformance localhost:5672 --section queue --section basic.ack
+
+    \b
+    obeys        as the rule says
+    as RabbitMQ  otherwise, as RabbitMQ does it
+    deviates     otherwise
+    untestable   this peer does not offer what the rule is about
+
+    \b
+    Exit codes:
+      0  nothing counts against it
+      1  something does, or nobody answers
+      2  wrong command line
+    """
+    from amqpgate.conformance.cases import SECTIONS
+    from amqpgate.conformance.report import machine, page, text
+
+    if is_list:
+        for section in SECTIONS:
+            for case in section.cases:
+                click.echo(f"{case.id}\t{case.section}\t{','.join(case.versions)}\t{case.title}")
+        return
+    with reported():
+        run = _run(url, _versions(versions), sections, SECTIONS, patience)
+    for line in text.lines(run, strict=strict):
+        click.echo(line)
+    if json_file is not None:
+        _write(json_file, machine.as_json(run))
+    if junit_file is not None:
+        _write(junit_file, machine.as_junit(run, strict=strict))
+    if html_file is not None:
+        _write(html_file, page.page(run, SECTIONS))
+    if run.failed(strict=strict):
+        sys.exit(1)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"amqpgate: {file}: {error.strerror}") from None
+
+
+def _versions(said: str) -> list[Name]:
+    from amqpgate.conformance.versions import VERSIONS as KNOWN
+
+    found = [version for version in KNOWN if version in said.split(",")]
+    if len(found) != len(set(said.split(","))):
+        raise click.BadParameter(f"{said}: of {', '.join(VERSIONS)}", param_hint="--versions")
+    return found
+
+
+def _run(
+    url: str, versions: list[Name], wanted: tuple[str, ...], sections: tuple[Section, ...], patience: float
+) -> Run:
+    import trio
+
+    from amqpgate.conformance.case import Unexpected
+    from amqpgate.conformance.report.summary import Run
+    from amqpgate.conformance.run import Plan, play, product, selected
+
+    target = _target(url)
+    named = {section.name: section.cases for section in sections}
+    unnamed = [path for path in wanted if path not in named]
+    cases = [
+        case
+        for section in sections
+        for case in section.cases
+        if not wanted or section.name in wanted or (unnamed and selected([case], case.versions, unnamed))
+    ]
+    plan = Plan(target=target, cases=selected(cases, versions, ()), patience=patience)
+    if not plan.cases:
+        raise click.BadParameter("no such rule; --list shows all", param_hint="--section")
+    try:
+        who = trio.run(product, target, patience)
+        with _progress(len(plan.cases)) as told:
+            results, seconds = trio.run(play, plan, told)
+    except (OSError, trio.TooSlowError, Unexpected) as error:
+        raise Failure(f"amqpgate: {target.host}:{target.port}: {error or 'nobody answers'}") from None
+    return Run(f"{target.host}:{target.port}", who, results, seconds)
+
+
+@contextmanager
+def _progress(count: int) -> Iterator[Callable[[Result], None]]:
+    """How far it is, on a terminal only."""
+    with click.progressbar(
+        length=count, label="cases", file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
+        yield lambda _: bar.update(1)
+
+
+def _target(said: str) -> Target:
+    from amqpgate.config.address import AmqpUrl
+    from amqpgate.conformance.peer import Target
+
+    try:
+        url = AmqpUrl.parse(said if "://" in said else f"amqp://{said}")
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="HOST:PORT") from None
+    return Target(
+        host=url.host,
+        port=url.port,
+        user=url.user or "guest",
+        password=url.password.reveal() if url.password is not None else "guest",
+        vhost="/" if url.vhost is None else url.vhost,
+        tls=ssl.create_default_context() if url.scheme == "amqps" else None,
+    )

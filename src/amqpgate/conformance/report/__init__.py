@@ -1,0 +1,1 @@
+"""What came of the cases, for people and for machines: each module writes one form of it."""

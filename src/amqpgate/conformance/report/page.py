@@ -1,0 +1,93 @@
+"""A run as one page of HTML that can be mailed: no scripts, and nothing of another host."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from amqpgate import __version__
+from amqpgate.conformance.case import VERDICTS, Result, Section
+from amqpgate.conformance.report.summary import Run, wanted
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --ink: #1a202c; --soft: #5a6675; --page: #fff; --line: #d5dbe3;
+  --head: #f1f4f8; --good: #2f855a; --known: #b7791f; --bad: #c53030; --none: #718096 }
+@media (prefers-color-scheme: dark) { :root { --ink: #e2e8f0; --soft: #a0aec0; --page: #14181f;
+  --line: #323b48; --head: #1f2630; --good: #68d391; --known: #ecc94b; --bad: #fc8181; --none: #a0aec0 } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 0 auto;
+  max-width: 1080px; padding: 1rem }
+p, .soft { color: var(--soft) }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: .5rem 0 1.5rem }
+th, td { text-align: start; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top;
+  overflow-wrap: anywhere }
+th { background: var(--head) } summary { cursor: pointer; font-weight: 600 }
+.obeys { color: var(--good) } .as-RabbitMQ { color: var(--known) } .deviates { color: var(--bad) }
+.untestable { color: var(--none) } .bar { display: flex; height: .8rem; border-radius: 4px; overflow: hidden }
+.bar i { background: currentColor }
+"""
+
+#: What the reader's browser may do for the page.
+_ALLOWED: Final = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page(run: Run, sections: Iterable[Section]) -> str:
+    """The whole page: counts, what is not obeyed, and all cases by section."""
+    return "\n".join(_parts(run, sections)) + "\n"
+
+
+def _parts(run: Run, sections: Iterable[Section]) -> Iterator[str]:
+    title = f"AMQP conformance of {_text(run.address)}"
+    yield "<!doctype html><html lang='en'><meta charset='utf-8'>"
+    yield f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">'
+    yield "<meta name='viewport' content='width=device-width'>"
+    yield f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
+    yield (
+        f"<p>{_text(run.product)}; {len(run.results)} cases in {run.seconds:.1f} s; "
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC; amqpgate {__version__}</p>"
+    )
+    yield "<table><tr><th>version<th>" + "<th>".join(VERDICTS) + "<th></tr>"
+    for version, counts in run.counts().items():
+        cells = "".join(f"<td>{counts[verdict]}" for verdict in VERDICTS)
+        bar = "".join(
+            f"<i class='{_class(verdict)}' style='flex:{counts[verdict]}'></i>" for verdict in VERDICTS
+        )
+        yield f"<tr><td>AMQP {version}{cells}<td style='width:40%'><div class='bar'>{bar}</div></tr>"
+    yield "</table>"
+    for verdict in ("deviates", "as RabbitMQ", "untestable"):
+        found = [one for one in run.results if one.verdict == verdict]
+        if found:
+            yield f"<h2 class='{_class(verdict)}'>{verdict}: {len(found)}</h2>"
+            yield from _table(found)
+    yield "<h2>All cases</h2>"
+    for section in sections:
+        mine = {id(case) for case in section.cases}
+        found = [one for one in run.results if id(one.case) in mine]
+        if found:
+            yield f"<details><summary>{_text(section.title)}: {len(found)}</summary>"
+            yield from _table(found)
+            yield "</details>"
+    yield "</html>"
+
+
+def _table(results: Iterable[Result]) -> Iterator[str]:
+    yield "<table><tr><th>version<th>rule<th>asks for<th>seen<th>allowed</tr>"
+    for one in results:
+        case = one.case
+        yield (
+            f"<tr><td>{one.version}<td><code>{_text(case.id)}</code><br>"
+            f"<span class='soft'>{_text(case.section)}, {case.strength}</span>"
+            f"<td>{_text(case.title)}<td class='{_class(one.verdict)}'>{_text(one.said)}"
+            f"<td>{_text(wanted(one))}</tr>"
+        )
+    yield "</table>"
+
+
+def _class(verdict: str) -> str:
+    return verdict.replace(" ", "-")
+
+
+def _text(said: str) -> str:
+    """What a peer says may be anything."""
+    return html.escape("".join(letter if letter.isprintable() else "?" for letter in said))

@@ -1,0 +1,40 @@
+"""The versions of AMQP that cases are played in: header, dialect, methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Final, Literal, TypeAlias
+
+import attrs
+
+from amqpgate.wire.dialects import HEADER_0_8, HEADER_0_9, HEADER_0_9_1, RABBITMQ_0_8, RABBITMQ_0_9_1, Dialect
+
+Name: TypeAlias = Literal["0-9-1", "0-9", "0-8"]
+
+
+@attrs.frozen(eq=False)
+class Version:
+    """One version, as a client says it."""
+
+    name: Name
+    header: bytes
+    #: What methods are written and read with. Brokers answer the header of 0-9 in 0-9-1's own methods.
+    dialect: Dialect
+
+    @property
+    def amqp(self) -> ModuleType:
+        """The generated methods."""
+        name = "0-8" if self.dialect.version == (0, 8, 0) else "0-9-1"
+        return import_module(f"amqpgate.wire.generated.v{name.replace('-', '_')}")
+
+
+VERSIONS: Final[Mapping[Name, Version]] = {
+    version.name: version
+    for version in (
+        Version("0-9-1", HEADER_0_9_1, RABBITMQ_0_9_1),
+        Version("0-9", HEADER_0_9, RABBITMQ_0_9_1),
+        Version("0-8", HEADER_0_8, RABBITMQ_0_8),
+    )
+}

@@ -1,0 +1,93 @@
+"""Reports: what counts against a peer, and texts of peers that may be anything."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from amqpgate.conformance.case import Result, Section, Verdict
+from amqpgate.conformance.report import machine, page, text
+from amqpgate.conformance.report.summary import Run
+from amqpgate.conformance.talk import Talk
+
+SECTION = Section("queue", "Queues")
+NASTY = "<script>\x00\u202e]]>"
+
+
+async def nothing(_: Talk) -> str:
+    return "nothing"
+
+
+for _strength in ("must", "should"):
+    SECTION.rule(f"queue.{_strength}", "a title", section="1.7", obeys="this", strength=_strength)(nothing)
+
+
+def result(verdict: Verdict, *, strength: str = "must", said: str = "that") -> Result:
+    case = SECTION.cases[0] if strength == "must" else SECTION.cases[1]
+    return Result(case=case, version="0-9-1", verdict=verdict, said=said, seconds=0.25)
+
+
+def run(*results: Result) -> Run:
+    return Run("127.0.0.1:5672", "Broker 1", results, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "strength", "plain", "strict"),
+    [
+        ("obeys", "must", 0, 0),
+        ("deviates", "must", 1, 1),
+        ("deviates", "should", 0, 1),
+        ("as RabbitMQ", "must", 0, 1),
+        ("untestable", "must", 0, 0),
+    ],
+)
+def test_what_counts(verdict: Verdict, strength: str, plain: int, strict: int) -> None:
+    one = run(result(verdict, strength=strength))
+    assert (len(one.failed(strict=False)), len(one.failed(strict=True))) == (plain, strict)
+
+
+def test_lines_tell_what_is_not_obeyed() -> None:
+    lines = list(text.lines(run(result("obeys"), result("deviates", said=NASTY)), strict=False))
+    assert "queue.must (1.7, must)" in lines[0]
+    assert "the rule allows: this" in lines[2]
+    assert not any("\x00" in line or "\u202e" in line for line in lines)
+    assert lines[-3:] == [
+        "127.0.0.1:5672 Broker 1: 2 cases in 1.5 s",
+        "  0-9-1  1 obeys, 1 deviates",
+        "1 count against it",
+    ]
+
+
+def test_json() -> None:
+    said = json.loads(machine.as_json(run(result("untestable"))))
+    assert said["counts"] == {"0-9-1": {"obeys": 0, "as RabbitMQ": 0, "deviates": 0, "untestable": 1}}
+    assert said["results"][0] == {
+        "id": "queue.must",
+        "version": "0-9-1",
+        "title": "a title",
+        "section": "1.7",
+        "strength": "must",
+        "verdict": "untestable",
+        "seen": "that",
+        "allowed": ["this"],
+        "seconds": 0.25,
+    }
+
+
+def test_junit() -> None:
+    results = (result("obeys"), result("deviates", said=NASTY), result("untestable"), result("as RabbitMQ"))
+    root = ElementTree.fromstring(machine.as_junit(run(*results), strict=False))
+    (suite,) = root
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "1", "1")
+    assert [[part.tag for part in case] for case in suite] == [[], ["failure"], ["skipped"], ["system-out"]]
+
+
+def test_the_page_escapes_what_peers_say() -> None:
+    said = page.page(run(result("deviates", said=NASTY)), [SECTION])
+    assert "<script>" not in said
+    assert "&lt;script&gt;" in said
+    assert "\x00" not in said
+    assert "http://" not in said
+    assert "https://" not in said
