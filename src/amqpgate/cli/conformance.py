@@ -14,9 +14,9 @@ import click
 from amqpgate.cli.failures import Failure, reported
 
 if TYPE_CHECKING:
-    from amqpgate.conformance.case import Result, Section
-    from amqpgate.conformance.peer import Target
-    from amqpgate.conformance.report.summary import Run
+    from amqpgate.conformance.case import CaseResult, CaseSection
+    from amqpgate.conformance.peer import PeerLogin
+    from amqpgate.conformance.report.summary import ConformanceRun
     from amqpgate.conformance.versions import Name
 
 #: What ``conformance.versions`` has, here so that ``--help`` is quick (a test compares).
@@ -122,12 +122,16 @@ def _versions(said: str) -> list[Name]:
 
 
 def _run(
-    url: str, versions: list[Name], wanted: tuple[str, ...], sections: tuple[Section, ...], patience: float
-) -> Run:
+    url: str,
+    versions: list[Name],
+    wanted: tuple[str, ...],
+    sections: tuple[CaseSection, ...],
+    patience: float,
+) -> ConformanceRun:
     import trio
 
-    from amqpgate.conformance.case import Unexpected
-    from amqpgate.conformance.report.summary import Run
+    from amqpgate.conformance.endings import Unexpected
+    from amqpgate.conformance.report.summary import ConformanceRun
     from amqpgate.conformance.run import Plan, play, product, selected
 
     target = _target(url)
@@ -148,11 +152,11 @@ def _run(
             results, seconds = trio.run(play, plan, told)
     except (OSError, trio.TooSlowError, Unexpected) as error:
         raise Failure(f"amqpgate: {target.host}:{target.port}: {error or 'nobody answers'}") from None
-    return Run(f"{target.host}:{target.port}", who, results, seconds)
+    return ConformanceRun(f"{target.host}:{target.port}", who, results, seconds)
 
 
 @contextmanager
-def _progress(count: int) -> Iterator[Callable[[Result], None]]:
+def _progress(count: int) -> Iterator[Callable[[CaseResult], None]]:
     """How far it is, on a terminal only."""
     with click.progressbar(
         length=count, label="cases", file=sys.stderr, hidden=not sys.stderr.isatty()
@@ -160,15 +164,15 @@ def _progress(count: int) -> Iterator[Callable[[Result], None]]:
         yield lambda _: bar.update(1)
 
 
-def _target(said: str) -> Target:
+def _target(said: str) -> PeerLogin:
     from amqpgate.config.address import AmqpUrl
-    from amqpgate.conformance.peer import Target
+    from amqpgate.conformance.peer import PeerLogin
 
     try:
         url = AmqpUrl.parse(said if "://" in said else f"amqp://{said}")
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="HOST:PORT") from None
-    return Target(
+    return PeerLogin(
         host=url.host,
         port=url.port,
         user=url.user or "guest",

@@ -4,6 +4,7 @@ Each case is one rule, a short conversation, and what may come of it. Nothing he
 an address, a login and a virtual host.
 
 ``case``      a rule and its conversation; verdicts
+``endings``   conversations that do not come to an outcome
 ``versions``  the versions of AMQP that cases are played in
 ``peer``      one connection to whoever is tested, as bytes and as methods
 ``talk``      what conversations are made of: a channel, a queue of one's own, a message

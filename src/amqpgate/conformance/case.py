@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
-if TYPE_CHECKING:
-    from amqpgate.conformance.talk import Talk
-    from amqpgate.conformance.versions import Name
+from amqpgate.conformance.talk import Talk
+from amqpgate.conformance.versions import Name
 
 #: ``obeys``: as the rule says. ``as RabbitMQ``: not so, but as RabbitMQ does. ``untestable``: what the rule
 #: is about cannot be had from this peer. ``failed``: the conversation itself did not come to its end.
@@ -25,19 +24,11 @@ VERDICTS: Final[tuple[Verdict, ...]] = ("obeys", "as RabbitMQ", "deviates", "unt
 #: How much a rule asks: a deviation from a *should* counts with ``--strict`` alone.
 Strength: TypeAlias = Literal["must", "should"]
 
-Conversation: TypeAlias = "Callable[[Talk], Awaitable[str]]"
-
-
-class Untestable(Exception):
-    """What the rule is about cannot be had; the text says why."""
-
-
-class Unexpected(Exception):
-    """The conversation came to another end than it was made for; the text says to which."""
+Conversation: TypeAlias = Callable[[Talk], Awaitable[str]]
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Case:
+class ConformanceCase:
     """One rule."""
 
     #: Its path in the specification: class, method, field, and a name of its own.
@@ -66,10 +57,10 @@ def _matches(outcome: str, patterns: Sequence[str]) -> bool:
 
 
 @attrs.frozen(kw_only=True)
-class Result:
+class CaseResult:
     """What came of a case."""
 
-    case: Case
+    case: ConformanceCase
     version: Name
     verdict: Verdict
     #: The outcome, or why there is none.
@@ -78,12 +69,12 @@ class Result:
 
 
 @attrs.define(eq=False)
-class Section:
+class CaseSection:
     """Cases of one part of the specification, in order."""
 
     name: str
     title: str
-    cases: list[Case] = attrs.field(factory=list)
+    cases: list[ConformanceCase] = attrs.field(factory=list)
 
     def rule(
         self,
@@ -99,7 +90,7 @@ class Section:
         """Add a case, whose conversation is decorated."""
 
         def add(talk: Conversation) -> Conversation:
-            case = Case(
+            case = ConformanceCase(
                 id=path,
                 title=title,
                 section=section,

@@ -6,8 +6,8 @@ outcome                   the peer
 ``connection.close 501``  said so; it was answered with close-ok
 ``channel.close 404``     said so; it was answered with close-ok
 ``hangs up``              ended the stream without a word
-``silence``               said nothing within `Peer.patience` seconds
-``goes on``               answered what was asked after the conversation (`Peer.goes_on`)
+``silence``               said nothing within `TestedPeer.patience` seconds
+``goes on``               answered what was asked after the conversation (`TestedPeer.goes_on`)
 ``header AMQP 0 0 9 1``   answered with a protocol header
 anything else             the name of the method that it said, or of the frame's type
 ========================  ============================================================================
@@ -21,8 +21,8 @@ from typing import Final, Generic, Self, TypeVar
 import attrs
 import trio
 
-from amqpgate.conformance.case import Unexpected
-from amqpgate.conformance.versions import Version
+from amqpgate.conformance.endings import Unexpected
+from amqpgate.conformance.versions import SpokenVersion
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_END, FRAME_HEAD, Frame, FrameDecoder, method_frame
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
@@ -40,7 +40,7 @@ HEARTBEAT: Final = 8
 
 
 @attrs.frozen
-class Target:
+class PeerLogin:
     """Whoever is tested, and how to log in."""
 
     host: str
@@ -55,7 +55,7 @@ M = TypeVar("M", bound=Method)
 
 
 @attrs.frozen
-class Message(Generic[M]):
+class PeerMessage(Generic[M]):
     """A method with its content."""
 
     method: M
@@ -70,10 +70,10 @@ def frame(kind: int, channel: int, payload: bytes, *, size: int | None = None, e
 
 
 @attrs.define(eq=False)
-class Peer:
+class TestedPeer:
     """One connection. Methods raise `Unexpected` where the peer does otherwise than the caller wants."""
 
-    version: Version
+    version: SpokenVersion
     stream: trio.abc.Stream
     #: Seconds for an answer.
     patience: float
@@ -84,7 +84,7 @@ class Peer:
     _has_heard: bool = attrs.field(default=False, init=False)
 
     @classmethod
-    async def dial(cls, target: Target, version: Version, patience: float) -> Self:
+    async def dial(cls, target: PeerLogin, version: SpokenVersion, patience: float) -> Self:
         """A connection on which nothing is said yet. Raises ``OSError``."""
         with trio.fail_after(patience):
             stream: trio.abc.Stream = await trio.open_tcp_stream(target.host, target.port)
@@ -196,7 +196,7 @@ class Peer:
                 return said
             raise Unexpected(await self.told(found.channel, said))
 
-    async def message(self, channel: int, kind: type[M]) -> Message[M]:
+    async def message(self, channel: int, kind: type[M]) -> PeerMessage[M]:
         """A method of this kind with its content: a delivery, an answer to get, a return."""
         method = await self.expect(kind, channel)
         head = await self._heard()
@@ -209,7 +209,7 @@ class Peer:
             if (part.type, part.channel) != (BODY, channel):
                 raise Unexpected(f"a frame of type {part.type} where a body is due")
             body += part.payload
-        return Message(method, said.properties, body)
+        return PeerMessage(method, said.properties, body)
 
     async def outcome(self) -> str:
         """What the peer does next, in words; closes are answered."""

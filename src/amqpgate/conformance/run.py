@@ -10,8 +10,9 @@ from typing import Final
 import attrs
 import trio
 
-from amqpgate.conformance.case import Case, Result, Unexpected, Untestable
-from amqpgate.conformance.peer import Peer, Target
+from amqpgate.conformance.case import CaseResult, ConformanceCase
+from amqpgate.conformance.endings import Unexpected, Untestable
+from amqpgate.conformance.peer import PeerLogin, TestedPeer
 from amqpgate.conformance.talk import Talk
 from amqpgate.conformance.versions import VERSIONS, Name
 from amqpgate.errors import ProtocolViolation
@@ -27,16 +28,16 @@ PREFIX: Final = "amqpgate-conformance"
 class Plan:
     """What is played, and how."""
 
-    target: Target
-    cases: Sequence[tuple[Case, Name]]
+    target: PeerLogin
+    cases: Sequence[tuple[ConformanceCase, Name]]
     #: Seconds that a peer has for an answer; a rule whose answer is silence takes as long.
     patience: float = 2.0
     at_once: int = AT_ONCE
 
 
 def selected(
-    cases: Iterable[Case], versions: Iterable[Name], wanted: Sequence[str]
-) -> list[tuple[Case, Name]]:
+    cases: Iterable[ConformanceCase], versions: Iterable[Name], wanted: Sequence[str]
+) -> list[tuple[ConformanceCase, Name]]:
     """Cases by version. ``wanted`` are beginnings of ids; none: all."""
     chosen = [case for case in cases if not wanted or any(_is_below(case.id, one) for one in wanted)]
     return [(case, version) for version in versions for case in chosen if version in case.versions]
@@ -46,10 +47,10 @@ def _is_below(path: str, wanted: str) -> bool:
     return path == wanted or path.startswith(f"{wanted.rstrip('.')}.")
 
 
-async def product(target: Target, patience: float) -> str:
+async def product(target: PeerLogin, patience: float) -> str:
     """Who answers, as it says of itself. Raises ``OSError`` and ``trio.TooSlowError``."""
     version = VERSIONS["0-9-1"]
-    peer = await Peer.dial(target, version, patience)
+    peer = await TestedPeer.dial(target, version, patience)
     try:
         await peer.send(version.header)
         start = await peer.expect(version.amqp.ConnectionStart)
@@ -62,14 +63,26 @@ async def product(target: Target, patience: float) -> str:
         await peer.aclose()
 
 
-async def play(plan: Plan, told: Callable[[Result], None]) -> tuple[list[Result], float]:
+async def play(plan: Plan, told: Callable[[CaseResult], None]) -> tuple[list[CaseResult], float]:
     """What came of each, in the order of the plan, and seconds; ``told`` hears of each as it ends."""
     began = time.monotonic()
-    results: dict[int, Result] = {}
+    results: dict[int, CaseResult] = {}
     limiter = trio.CapacityLimiter(plan.at_once)
     run = secrets.token_hex(3)
 
-    async def one(number: int, case: Case, version: Name) -> None:
+    lacks = {name for name in dict.fromkeys(name for _, name in plan.cases) if not await _speaks(plan, name)}
+
+    async def one(number: int, case: ConformanceCase, version: Name) -> None:
+        if version in lacks:
+            results[number] = CaseResult(
+                case=case,
+                version=version,
+                verdict="untestable",
+                said=f"it does not speak AMQP {version}",
+                seconds=0,
+            )
+            told(results[number])
+            return
         async with limiter:
             talk = Talk(plan.target, VERSIONS[version], plan.patience, f"{PREFIX}-{run}-{number}-")
             results[number] = await _result(case, version, talk)
@@ -81,17 +94,30 @@ async def play(plan: Plan, told: Callable[[Result], None]) -> tuple[list[Result]
     return [results[number] for number in sorted(results)], time.monotonic() - began
 
 
-async def _result(case: Case, version: Name, talk: Talk) -> Result:
+async def _speaks(plan: Plan, name: Name) -> bool:
+    """Whether the version's header is answered with anything but another one."""
+    version = VERSIONS[name]
+    peer = await TestedPeer.dial(plan.target, version, plan.patience)
+    try:
+        await peer.send(version.header)
+        return not (await peer.outcome()).startswith("header ")
+    finally:
+        await peer.aclose()
+
+
+async def _result(case: ConformanceCase, version: Name, talk: Talk) -> CaseResult:
     began = time.monotonic()
     try:
         said = await _outcome(case, talk)
         verdict = case.verdict(said)
     except Untestable as why:
         said, verdict = str(why), "untestable"
-    return Result(case=case, version=version, verdict=verdict, said=said, seconds=time.monotonic() - began)
+    return CaseResult(
+        case=case, version=version, verdict=verdict, said=said, seconds=time.monotonic() - began
+    )
 
 
-async def _outcome(case: Case, talk: Talk) -> str:
+async def _outcome(case: ConformanceCase, talk: Talk) -> str:
     """What a peer does is never this program's failure: whatever it says ends in words."""
     try:
         with trio.fail_after(talk.patience * 10):

@@ -10,9 +10,9 @@ from typing import Final
 import attrs
 import trio
 
-from amqpgate.conformance.case import Unexpected
-from amqpgate.conformance.peer import Message, Peer, Target
-from amqpgate.conformance.versions import Version
+from amqpgate.conformance.endings import Unexpected
+from amqpgate.conformance.peer import PeerLogin, PeerMessage, TestedPeer
+from amqpgate.conformance.versions import SpokenVersion
 from amqpgate.wire.generated import v0_9_1
 from amqpgate.wire.method import Method, Properties
 from amqpgate.wire.tables import Table
@@ -37,8 +37,8 @@ _PROPERTIES: Final = Table.of(
 class Talk:
     """One case's conversation: connections that end with it, and names that nobody else has."""
 
-    target: Target
-    version: Version
+    target: PeerLogin
+    version: SpokenVersion
     patience: float
     #: Begins every name on the broker.
     prefix: str
@@ -50,11 +50,6 @@ class Talk:
     def amqp(self) -> ModuleType:
         """The version's methods."""
         return self.version.amqp
-
-    @property
-    def is_0_8(self) -> bool:
-        """Whether the methods are 0-8's."""
-        return self.version.name == "0-8"
 
     def name(self) -> str:
         """One for a queue or an exchange."""
@@ -71,16 +66,16 @@ class Talk:
 
     # -- connections -----------------------------------------------------------------------------------------
 
-    async def dial(self) -> Peer:
+    async def dial(self) -> TestedPeer:
         """A connection on which nothing is said yet."""
         try:
-            peer = await Peer.dial(self.target, self.version, self.patience)
+            peer = await TestedPeer.dial(self.target, self.version, self.patience)
         except (OSError, trio.TooSlowError) as error:
             raise Unexpected(f"nobody answers: {error or 'too slow'}") from None
         self._stack.push_async_callback(peer.aclose)
         return peer
 
-    async def started(self, header: bytes | None = None) -> Peer:
+    async def started(self, header: bytes | None = None) -> TestedPeer:
         """A connection whose start has come."""
         peer = await self.dial()
         await peer.send(self.version.header if header is None else header)
@@ -98,13 +93,13 @@ class Talk:
         made: Method = self.amqp.ConnectionStartOk(**(said | changes))
         return made
 
-    async def tuned(self) -> tuple[Peer, v0_9_1.ConnectionTune]:
+    async def tuned(self) -> tuple[TestedPeer, v0_9_1.ConnectionTune]:
         """A connection whose login is taken, and the tune that came."""
         peer = await self.started()
         await peer.say(0, self.start_ok())
         return peer, await peer.expect(self.amqp.ConnectionTune)
 
-    async def connected(self, *, channel_max: int = 0, frame_max: int = 0, heartbeat: int = 0) -> Peer:
+    async def connected(self, *, channel_max: int = 0, frame_max: int = 0, heartbeat: int = 0) -> TestedPeer:
         """An open connection; 0: as the broker offers."""
         peer, tune = await self.tuned()
         await self.open(peer, tune, channel_max=channel_max, frame_max=frame_max, heartbeat=heartbeat)
@@ -113,7 +108,7 @@ class Talk:
 
     async def open(
         self,
-        peer: Peer,
+        peer: TestedPeer,
         tune: v0_9_1.ConnectionTune,
         *,
         channel_max: int = 0,
@@ -130,14 +125,14 @@ class Talk:
         wanted = self.target.vhost if virtual_host is None else virtual_host
         await peer.say(0, tune_ok, self.amqp.ConnectionOpen(virtual_host=wanted))
 
-    async def channel(self, peer: Peer | None = None, number: int = 1) -> Peer:
+    async def channel(self, peer: TestedPeer | None = None, number: int = 1) -> TestedPeer:
         """A connection with this channel open."""
         found = await self.connected() if peer is None else peer
         await found.say(number, self.amqp.ChannelOpen())
         await found.expect(self.amqp.ChannelOpenOk, number)
         return found
 
-    async def raw(self, peer: Peer, most: int, *, seconds: float) -> bytes:
+    async def raw(self, peer: TestedPeer, most: int, *, seconds: float) -> bytes:
         """So many bytes as they come, or fewer at the end of the time or of the stream."""
         found = b""
         with trio.move_on_after(seconds), suppress(trio.BrokenResourceError):
@@ -145,7 +140,7 @@ class Talk:
                 found += data
         return found
 
-    async def ends(self, peer: Peer, *, seconds: float) -> bool:
+    async def ends(self, peer: TestedPeer, *, seconds: float) -> bool:
         """Whether the peer hangs up within this time, whatever it says before."""
         with trio.move_on_after(seconds):
             with suppress(trio.BrokenResourceError):
@@ -160,7 +155,9 @@ class Talk:
 
     # -- what is on the broker -------------------------------------------------------------------------------
 
-    async def queue(self, peer: Peer, name: str | None = None, channel: int = 1, **changes: object) -> str:
+    async def queue(
+        self, peer: TestedPeer, name: str | None = None, channel: int = 1, **changes: object
+    ) -> str:
         """A queue of this connection's own, which goes with it."""
         said: dict[str, object] = {"queue": self.name() if name is None else name, "exclusive": True}
         await peer.say(channel, self.amqp.QueueDeclare(**(said | changes)))
@@ -172,7 +169,7 @@ class Talk:
 
     async def exchange(
         self,
-        peer: Peer,
+        peer: TestedPeer,
         kind: str = "direct",
         channel: int = 1,
         exchange: str | None = None,
@@ -184,14 +181,14 @@ class Talk:
         await peer.expect(self.amqp.ExchangeDeclareOk, channel)
         return name
 
-    async def bind(self, peer: Peer, queue: str, exchange: str, key: str = "", **more: object) -> None:
+    async def bind(self, peer: TestedPeer, queue: str, exchange: str, key: str = "", **more: object) -> None:
         """Bind a queue on channel 1."""
         await peer.say(1, self.amqp.QueueBind(queue=queue, exchange=exchange, routing_key=key, **more))
         await peer.expect(self.amqp.QueueBindOk, 1)
 
     async def publish(
         self,
-        peer: Peer,
+        peer: TestedPeer,
         key: str,
         body: bytes = b"m",
         *,
@@ -205,8 +202,8 @@ class Talk:
         await peer.send(*peer.content(channel, method, body, properties))
 
     async def get(
-        self, peer: Peer, queue: str, *, no_ack: bool = True, channel: int = 1
-    ) -> Message[v0_9_1.BasicGetOk] | None:
+        self, peer: TestedPeer, queue: str, *, no_ack: bool = True, channel: int = 1
+    ) -> PeerMessage[v0_9_1.BasicGetOk] | None:
         """A message by basic.get; None: there is none."""
         await peer.say(channel, self.amqp.BasicGet(queue=queue, no_ack=no_ack))
         try:
@@ -216,7 +213,9 @@ class Talk:
                 return None
             raise
 
-    async def arrives(self, peer: Peer, queue: str, *, channel: int = 1) -> Message[v0_9_1.BasicGetOk] | None:
+    async def arrives(
+        self, peer: TestedPeer, queue: str, *, channel: int = 1
+    ) -> PeerMessage[v0_9_1.BasicGetOk] | None:
         """The same, where the message may still be on its way: a queue is asked a few times."""
         for wait in (0, 0.02, 0.05, 0.1, 0.3, 0.5):
             await trio.sleep(wait)
@@ -225,14 +224,14 @@ class Talk:
                 return found
         return None
 
-    async def consume(self, peer: Peer, queue: str, channel: int = 1, **flags: object) -> str:
+    async def consume(self, peer: TestedPeer, queue: str, channel: int = 1, **flags: object) -> str:
         """A consumer's tag."""
         await peer.say(channel, self.amqp.BasicConsume(queue=queue, **flags))
         said = await peer.expect(self.amqp.BasicConsumeOk, channel)
         tag: str = said.consumer_tag
         return tag
 
-    async def count(self, peer: Peer, queue: str, channel: int = 1) -> int:
+    async def count(self, peer: TestedPeer, queue: str, channel: int = 1) -> int:
         """How many messages waited in a queue, which is empty then: a purge overtakes no publish."""
         await peer.say(channel, self.amqp.QueuePurge(queue=queue))
         said = await peer.expect(self.amqp.QueuePurgeOk, channel)

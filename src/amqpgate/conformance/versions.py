@@ -15,7 +15,7 @@ Name: TypeAlias = Literal["0-9-1", "0-9", "0-8"]
 
 
 @attrs.frozen(eq=False)
-class Version:
+class SpokenVersion:
     """One version, as a client says it."""
 
     name: Name
@@ -30,11 +30,11 @@ class Version:
         return import_module(f"amqpgate.wire.generated.v{name.replace('-', '_')}")
 
 
-VERSIONS: Final[Mapping[Name, Version]] = {
+VERSIONS: Final[Mapping[Name, SpokenVersion]] = {
     version.name: version
     for version in (
-        Version("0-9-1", HEADER_0_9_1, RABBITMQ_0_9_1),
-        Version("0-9", HEADER_0_9, RABBITMQ_0_9_1),
-        Version("0-8", HEADER_0_8, RABBITMQ_0_8),
+        SpokenVersion("0-9-1", HEADER_0_9_1, RABBITMQ_0_9_1),
+        SpokenVersion("0-9", HEADER_0_9, RABBITMQ_0_9_1),
+        SpokenVersion("0-8", HEADER_0_8, RABBITMQ_0_8),
     )
 }

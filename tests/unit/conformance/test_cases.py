@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from amqpgate.cli.conformance import VERSIONS as IN_HELP
-from amqpgate.conformance.case import Case, Section
+from amqpgate.conformance.case import CaseSection, ConformanceCase
 from amqpgate.conformance.cases import SECTIONS
 from amqpgate.conformance.run import selected
 from amqpgate.conformance.talk import Talk
@@ -20,8 +20,8 @@ async def nothing(_: Talk) -> str:
     return "nothing"
 
 
-def case(**changes: object) -> Case:
-    section = Section("s", "S")
+def case(**changes: object) -> ConformanceCase:
+    section = CaseSection("s", "S")
     said = {"section": "1.2", "obeys": ("channel.close 404", "hangs up"), "rabbitmq": "channel.close 4??"}
     section.rule("queue.declare.passive", "title", **(said | changes))(nothing)  # type: ignore[arg-type]
     return section.cases[0]

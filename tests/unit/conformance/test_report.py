@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from amqpgate.conformance.case import Result, Section, Verdict
+from amqpgate.conformance.case import CaseResult, CaseSection, Verdict
 from amqpgate.conformance.report import machine, page, text
-from amqpgate.conformance.report.summary import Run
+from amqpgate.conformance.report.summary import ConformanceRun
 from amqpgate.conformance.talk import Talk
 
-SECTION = Section("queue", "Queues")
+SECTION = CaseSection("queue", "Queues")
 NASTY = "<script>\x00\u202e]]>"
 
 
@@ -24,13 +24,13 @@ for _strength in ("must", "should"):
     SECTION.rule(f"queue.{_strength}", "a title", section="1.7", obeys="this", strength=_strength)(nothing)
 
 
-def result(verdict: Verdict, *, strength: str = "must", said: str = "that") -> Result:
+def result(verdict: Verdict, *, strength: str = "must", said: str = "that") -> CaseResult:
     case = SECTION.cases[0] if strength == "must" else SECTION.cases[1]
-    return Result(case=case, version="0-9-1", verdict=verdict, said=said, seconds=0.25)
+    return CaseResult(case=case, version="0-9-1", verdict=verdict, said=said, seconds=0.25)
 
 
-def run(*results: Result) -> Run:
-    return Run("127.0.0.1:5672", "Broker 1", results, 1.5)
+def run(*results: CaseResult) -> ConformanceRun:
+    return ConformanceRun("127.0.0.1:5672", "Broker 1", results, 1.5)
 
 
 @pytest.mark.parametrize(

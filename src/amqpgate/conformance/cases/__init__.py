@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import Section
+from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.cases.basic import BASIC
 from amqpgate.conformance.cases.binding import BINDING
 from amqpgate.conformance.cases.channel import CHANNEL
@@ -21,7 +21,7 @@ from amqpgate.conformance.cases.queue import QUEUE
 from amqpgate.conformance.cases.settlement import SETTLEMENT
 from amqpgate.conformance.cases.tx import TX
 
-SECTIONS: Final[tuple[Section, ...]] = (
+SECTIONS: Final[tuple[CaseSection, ...]] = (
     FRAMING,
     MULTIPLEXING,
     NEGOTIATION,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import Section
+from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.talk import Talk, saying
 
-BASIC: Final = Section("basic", "Messages")
+BASIC: Final = CaseSection("basic", "Messages")
 
 _CONSUME: Final = "1.8.3.3"
 _PUBLISH: Final = "1.8.3.7"

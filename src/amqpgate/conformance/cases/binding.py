@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import Section
+from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.talk import Talk, saying
 
-BINDING: Final = Section("binding", "Bindings")
+BINDING: Final = CaseSection("binding", "Bindings")
 
 
 @BINDING.rule(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import Section, Untestable
-from amqpgate.conformance.peer import Peer
+from amqpgate.conformance.case import CaseSection
+from amqpgate.conformance.endings import Untestable
+from amqpgate.conformance.peer import TestedPeer
 from amqpgate.conformance.talk import Talk, method, saying
 from amqpgate.wire.tables import Table
 
-CONFIRM: Final = Section("confirm", "Publisher confirms")
+CONFIRM: Final = CaseSection("confirm", "Publisher confirms")
 
 _SECTION: Final = "publisher_confirms"
 
@@ -24,7 +25,7 @@ async def has(talk: Talk, capability: str) -> None:
         raise Untestable(f"{capability} is not among its capabilities")
 
 
-async def _confirmed(talk: Talk) -> tuple[Peer, str]:
+async def _confirmed(talk: Talk) -> tuple[TestedPeer, str]:
     await has(talk, "publisher_confirms")
     peer = await talk.channel()
     name = await talk.queue(peer)
@@ -33,7 +34,7 @@ async def _confirmed(talk: Talk) -> tuple[Peer, str]:
     return peer, name
 
 
-async def _acked(talk: Talk, peer: Peer, count: int) -> list[int]:
+async def _acked(talk: Talk, peer: TestedPeer, count: int) -> list[int]:
     """Tags in the order of their confirms; of several at once each."""
     done: list[int] = []
     while len(done) < count:

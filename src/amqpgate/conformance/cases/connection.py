@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import Section
+from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.talk import Talk, saying
 
-CONNECTION: Final = Section("connection", "Connections")
+CONNECTION: Final = CaseSection("connection", "Connections")
 
 
 @CONNECTION.rule(

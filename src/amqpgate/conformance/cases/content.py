@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from amqpgate.conformance.case import Section
-from amqpgate.conformance.peer import BODY, HEADER, Peer, frame
+from amqpgate.conformance.case import CaseSection
+from amqpgate.conformance.peer import BODY, HEADER, TestedPeer, frame
 from amqpgate.conformance.talk import Talk
 from amqpgate.wire.tables import Table
 
-CONTENT: Final = Section("content", "Content")
+CONTENT: Final = CaseSection("content", "Content")
 
 _SECTION: Final = "4.2.6"
 _UNEXPECTED: Final = ("connection.close 505", "connection.close 501")
@@ -114,7 +114,7 @@ async def _(talk: Talk) -> str:
     return await peer.goes_on(1)
 
 
-async def _back(talk: Talk, peer: Peer, queue: str, *frames: bytes) -> bytes | None:
+async def _back(talk: Talk, peer: TestedPeer, queue: str, *frames: bytes) -> bytes | None:
     await peer.send(*frames)
     found = await talk.arrives(peer, queue)
     return None if found is None else found.body

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from amqpgate.conformance.case import Conversation, Section
+from amqpgate.conformance.case import CaseSection, Conversation
 from amqpgate.conformance.talk import Talk, method, saying
 from amqpgate.wire.tables import Table
 
-EXCHANGE: Final = Section("exchange", "Exchanges")
+EXCHANGE: Final = CaseSection("exchange", "Exchanges")
 
 _DECLARE: Final = "1.6.2.1"
 _TYPES: Final = "3.1.3"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import Section
+from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.cases.confirm import has
 from amqpgate.conformance.talk import Talk, method, saying
 from amqpgate.wire.tables import Table
 
-EXTENSIONS: Final = Section("extensions", "RabbitMQ's extensions")
+EXTENSIONS: Final = CaseSection("extensions", "RabbitMQ's extensions")
 
 _ONLY: Final = ("0-9-1",)
 

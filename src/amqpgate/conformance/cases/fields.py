@@ -6,12 +6,12 @@ from decimal import Decimal
 from functools import partial
 from typing import Final
 
-from amqpgate.conformance.case import Section
+from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.peer import HEADER, METHOD, frame
 from amqpgate.conformance.talk import Talk
 from amqpgate.wire.tables import Field, FieldValue, Table
 
-FIELDS: Final = Section("fields", "Field tables")
+FIELDS: Final = CaseSection("fields", "Field tables")
 
 _SECTION: Final = "4.2.5.5"
 _REFUSED: Final = ("connection.close 50?", "connection.close 541")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import Conversation, Section
-from amqpgate.conformance.peer import BODY, HEADER, HEARTBEAT, METHOD, Peer, frame
+from amqpgate.conformance.case import CaseSection, Conversation
+from amqpgate.conformance.peer import BODY, HEADER, HEARTBEAT, METHOD, TestedPeer, frame
 from amqpgate.conformance.talk import Talk
 
-FRAMING: Final = Section("framing", "Frames")
+FRAMING: Final = CaseSection("framing", "Frames")
 
 #: What ends a connection for a frame: the standard's 501, or nothing more, as frames cannot be told apart.
 _BROKEN: Final = ("connection.close 501", "hangs up")
@@ -213,7 +213,7 @@ async def _(talk: Talk) -> str:
 
 
 async def _method(talk: Talk, payload: bytes) -> str:
-    peer: Peer = await talk.channel()
+    peer: TestedPeer = await talk.channel()
     await peer.send(frame(METHOD, 1, payload))
     return await peer.outcome()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import Conversation, Section, Untestable
+from amqpgate.conformance.case import CaseSection, Conversation
+from amqpgate.conformance.endings import Untestable
 from amqpgate.conformance.talk import Talk
 from amqpgate.wire.tables import Table
 
-NEGOTIATION: Final = Section("negotiation", "Negotiation")
+NEGOTIATION: Final = CaseSection("negotiation", "Negotiation")
 
 _HEADERS: Final = "4.2.2"
 #: A header that is not taken is answered with one that is, and the socket is closed.

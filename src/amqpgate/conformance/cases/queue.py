@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from amqpgate.conformance.case import Section
+from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.talk import Talk, method, saying
 
-QUEUE: Final = Section("queue", "Queues")
+QUEUE: Final = CaseSection("queue", "Queues")
 
 _DECLARE: Final = "1.7.2.1"
 

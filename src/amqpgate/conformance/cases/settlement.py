@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import Section
-from amqpgate.conformance.peer import Peer
+from amqpgate.conformance.case import CaseSection
+from amqpgate.conformance.peer import TestedPeer
 from amqpgate.conformance.talk import Talk, saying
 
-SETTLEMENT: Final = Section("settlement", "Prefetch and acknowledgements")
+SETTLEMENT: Final = CaseSection("settlement", "Prefetch and acknowledgements")
 
 _ACK: Final = "1.8.3.13"
 
 
-async def _delivered(talk: Talk, count: int, *, prefetch: int = 0) -> tuple[Peer, str]:
+async def _delivered(talk: Talk, count: int, *, prefetch: int = 0) -> tuple[TestedPeer, str]:
     """A channel whose consumer has so many messages, unacknowledged; and the queue."""
     peer = await talk.channel()
     name = await talk.queue(peer)
@@ -25,7 +25,7 @@ async def _delivered(talk: Talk, count: int, *, prefetch: int = 0) -> tuple[Peer
     return peer, name
 
 
-async def _left(talk: Talk, peer: Peer, name: str) -> str:
+async def _left(talk: Talk, peer: TestedPeer, name: str) -> str:
     """What is in the queue when the channel is closed."""
     await peer.say(1, talk.amqp.ChannelClose(reply_code=200, reply_text="bye"))
     while (said := await peer.outcome()) == "basic.deliver":

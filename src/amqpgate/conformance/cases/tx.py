@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import Section
-from amqpgate.conformance.peer import Peer
+from amqpgate.conformance.case import CaseSection
+from amqpgate.conformance.peer import TestedPeer
 from amqpgate.conformance.talk import Talk, saying
 
-TX: Final = Section("tx", "Transactions")
+TX: Final = CaseSection("tx", "Transactions")
 
 
-async def _selected(talk: Talk) -> tuple[Peer, str]:
+async def _selected(talk: Talk) -> tuple[TestedPeer, str]:
     """A channel in a transaction, and a queue. Channel 2 has none."""
     peer = await talk.channel()
     await talk.channel(peer, 2)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree
 
-from amqpgate.conformance.case import Result
-from amqpgate.conformance.report.summary import Run, wanted
+from amqpgate.conformance.case import CaseResult
+from amqpgate.conformance.report.summary import ConformanceRun, wanted
 
 
-def as_json(run: Run) -> str:
+def as_json(run: ConformanceRun) -> str:
     """One object: who was tested, counts by version, all results in order."""
     return json.dumps(
         {
@@ -24,7 +24,7 @@ def as_json(run: Run) -> str:
     )
 
 
-def _row(result: Result) -> dict[str, object]:
+def _row(result: CaseResult) -> dict[str, object]:
     case = result.case
     return {
         "id": case.id,
@@ -39,7 +39,7 @@ def _row(result: Result) -> dict[str, object]:
     }
 
 
-def as_junit(run: Run, *, strict: bool) -> str:
+def as_junit(run: ConformanceRun, *, strict: bool) -> str:
     """A suite for each version; what counts against the peer is a failure, what was not tested is skipped."""
     failed = {id(result) for result in run.failed(strict=strict)}
     root = ElementTree.Element("testsuites", name=f"AMQP conformance of {run.address}")
@@ -60,7 +60,7 @@ def as_junit(run: Run, *, strict: bool) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _case(suite: ElementTree.Element, result: Result, *, is_failed: bool) -> None:
+def _case(suite: ElementTree.Element, result: CaseResult, *, is_failed: bool) -> None:
     case = ElementTree.SubElement(
         suite,
         "testcase",

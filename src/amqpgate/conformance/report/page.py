@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from amqpgate import __version__
-from amqpgate.conformance.case import VERDICTS, Result, Section
-from amqpgate.conformance.report.summary import Run, wanted
+from amqpgate.conformance.case import VERDICTS, CaseResult, CaseSection
+from amqpgate.conformance.report.summary import ConformanceRun, wanted
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1a202c; --soft: #5a6675; --page: #fff; --line: #d5dbe3;
@@ -32,12 +32,12 @@ th { background: var(--head) } summary { cursor: pointer; font-weight: 600 }
 _ALLOWED: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(run: Run, sections: Iterable[Section]) -> str:
+def page(run: ConformanceRun, sections: Iterable[CaseSection]) -> str:
     """The whole page: counts, what is not obeyed, and all cases by section."""
     return "\n".join(_parts(run, sections)) + "\n"
 
 
-def _parts(run: Run, sections: Iterable[Section]) -> Iterator[str]:
+def _parts(run: ConformanceRun, sections: Iterable[CaseSection]) -> Iterator[str]:
     title = f"AMQP conformance of {_text(run.address)}"
     yield "<!doctype html><html lang='en'><meta charset='utf-8'>"
     yield f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">'
@@ -71,7 +71,7 @@ def _parts(run: Run, sections: Iterable[Section]) -> Iterator[str]:
     yield "</html>"
 
 
-def _table(results: Iterable[Result]) -> Iterator[str]:
+def _table(results: Iterable[CaseResult]) -> Iterator[str]:
     yield "<table><tr><th>version<th>rule<th>asks for<th>seen<th>allowed</tr>"
     for one in results:
         case = one.case

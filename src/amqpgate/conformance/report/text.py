@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from amqpgate.conformance.report.summary import Run, not_obeyed, wanted
+from amqpgate.conformance.report.summary import ConformanceRun, not_obeyed, wanted
 from amqpgate.logs import on_one_line
 
 
-def lines(run: Run, *, strict: bool) -> Iterator[str]:
+def lines(run: ConformanceRun, *, strict: bool) -> Iterator[str]:
     """What is not obeyed, each in two lines; then the counts."""
     for result in not_obeyed(run.results):
         case = result.case
