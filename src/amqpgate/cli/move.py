@@ -156,9 +156,12 @@ def run(
     with _world(file, leftovers, timeout) as world:
         facts = gather(world)
         stopping = accepted(list(refusals(facts)), world.document.allow)
+        if facts.has_begun:
+            # What is in the way of a beginning is not in that of going on, but for what is never accepted.
+            stopping = [] if facts.has_switched else [one for one in stopping if one.is_final]
         for refusal in stopping:
-            click.echo("\n".join(_refusal_lines(refusal, "note" if facts.has_begun else "refused")))
-        if stopping and not facts.has_begun:
+            click.echo("\n".join(_refusal_lines(refusal, "refused")))
+        if stopping:
             raise Failure("amqpgate: nothing was changed; `amqpgate move plan` says more")
         mover = Mover(world, _course(world.document, back=False))
         _until_done(mover, until=until, give_up_after=give_up_after, interval=interval)

@@ -28,7 +28,11 @@ PATIENCE: Final = 60.0
 _SHOWN: Final = 500
 
 
-class NotThere(Failure):
+class SaysNo(Failure):
+    """The broker refuses a request."""
+
+
+class NotThere(SaysNo):
     """The broker has no such thing (404)."""
 
 
@@ -55,8 +59,8 @@ class Management:
         verb, path, body = path_of(one)
         try:
             self._said(verb, path, body)
-        except Failure as failure:
-            raise Failure(f"{one}: {failure.message}") from None
+        except SaysNo as failure:
+            raise SaysNo(f"{one}: {failure.message}") from None
 
     def _said(self, verb: str, path: str, body: Answer | None) -> object:
         import http.client
@@ -80,7 +84,7 @@ class Management:
         finally:
             connection.close()
         if answer.status >= HTTPStatus.BAD_REQUEST:
-            kind_of_failure = NotThere if answer.status == HTTPStatus.NOT_FOUND else Failure
+            kind_of_failure = NotThere if answer.status == HTTPStatus.NOT_FOUND else SaysNo
             raise kind_of_failure(
                 f"amqpgate: {self.end.upstream} says {answer.status} to {verb} {path}: {_reason(text)}"
             )
@@ -126,7 +130,7 @@ class Management:
                 rows = self.rows(f"/vhosts/{quote(vhost, safe='')}/connections?columns={columns}")
             except NotThere:
                 continue
-            except Failure:
+            except SaysNo:
                 return None
             for row in rows:
                 said = row.get("client_properties")

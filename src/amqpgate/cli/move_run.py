@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -11,36 +11,53 @@ import click
 
 from amqpgate.cli.failures import Failure
 from amqpgate.cli.move_facts import lacking, wanted
-from amqpgate.cli.move_world import HeldElsewhere, MoveWorld
+from amqpgate.cli.move_world import HeldElsewhere, MoveWorld, RefusedByBroker
 
 if TYPE_CHECKING:
     from amqpgate.move.rewriting import Rewritten
-    from amqpgate.move.steps import MoveStep
-    from amqpgate.move.view import Course, View
+    from amqpgate.move.view import Course, Order, View
 
 #: Seconds in which nothing changes before an operator is told what to do.
 _PATIENCE: Final = 10.0
-#: Steps in which what fails is not tried again: a broker has refused something.
-_NOT_AGAIN: Final = ("definitions", "leftovers")
+#: Seconds between two lines on the same step, and until the same orders are given again.
+_PACE, _AGAIN = 2.0, 5.0
 
 
 @attrs.define(eq=False)
 class Shown:
     """What an operator was told last."""
 
-    clock: Callable[[], float] = time.monotonic
     _text: str = attrs.field(default="", init=False)
-    _since: float = attrs.field(default=0.0, init=False)
+    _step: str = attrs.field(default="", init=False)
+    _at: float = attrs.field(default=0.0, init=False)
     _has_helped: bool = attrs.field(default=False, init=False)
 
-    def tell(self, text: str, remedy: str) -> None:
+    def tell(self, step: str, text: str, remedy: str) -> None:
         """Say it if it is new; say what to do about it if it has not changed for long."""
+        now = time.monotonic()
         if text != self._text:
+            if step == self._step and now - self._at < _PACE:
+                return
             click.echo(text)
-            self._text, self._since, self._has_helped = text, self.clock(), False
-        elif not self._has_helped and self.clock() - self._since >= _PATIENCE:
+            self._text, self._step, self._at, self._has_helped = text, step, now, False
+        elif remedy and not self._has_helped and now - self._at >= _PATIENCE:
             click.echo(f"    waits: {remedy}")
             self._has_helped = True
+
+
+@attrs.define(eq=False)
+class Pace:
+    """How quickly queues get empty."""
+
+    _before: tuple[float, int] | None = attrs.field(default=None, init=False)
+
+    def of(self, messages: int) -> str:
+        """Messages per second since it was asked last, in words; nothing where they do not get fewer."""
+        now = time.monotonic()
+        before, self._before = self._before, (now, messages)
+        if before is None or messages >= before[1] or now <= before[0]:
+            return ""
+        return f"; {(before[1] - messages) / (now - before[0]):.0f} messages/s"
 
 
 @attrs.define(eq=False)
@@ -84,35 +101,38 @@ class Mover:
 
         names = [step.name for step in STEPS]
         end = None if timeout is None else time.monotonic() + timeout
-        shown, before = Shown(), ""
+        shown, pace = Shown(), Pace()
+        given: tuple[Order, ...] = ()
+        given_at, before = 0.0, ""
         while True:
-            step: MoveStep | None = None
+            line = ""
             try:
                 self.world.hold()
                 view = self.look()
                 step = next_step(self.course, view)
                 if step is None or (until is not None and names.index(step.name) > names.index(until)):
                     return
-                line = step_line(step, self.course, view)
-                shown.tell(line, step.remedy(self.course, view))
-                for order in step.orders(self.course, view):
-                    self.world.carry_out(self.course, order, lambda said: shown.tell(f"    {said}", ""))
+                line = f"{names.index(step.name) + 1}/{len(names)} {step.name:<12}"
+                line += step.progress(self.course, view)
+                line += pace.of(view.ready + view.unacked) if step.name == "drain" else ""
+                shown.tell(step.name, line, step.remedy(self.course, view))
+                orders = step.orders(self.course, view)
+                if orders != given or time.monotonic() - given_at >= _AGAIN:
+                    given, given_at = orders, time.monotonic()
+                    self._carry_out(orders, shown)
+                is_new, before = step.name != before, step.name
+            except (HeldElsewhere, RefusedByBroker):
+                raise
             except Failure as failure:
+                # A gateway that restarts, say. Nothing is remembered that would have to be undone.
                 self.world.close()
-                if isinstance(failure, HeldElsewhere) or (step is not None and step.name in _NOT_AGAIN):
-                    raise
-                line = failure.message
-                shown.tell(line, "it is asked again, until it answers")
+                line, is_new, given = failure.message, False, ()
+                shown.tell(line, line, "it is asked again, until it answers")
             if end is not None and time.monotonic() >= end:
                 raise Failure(f"amqpgate: not done in time: {line}")
-            name = "" if step is None else step.name
-            if name == before:
+            if not is_new:
                 time.sleep(interval)
-            before = name
 
-
-def step_line(step: MoveStep, course: Course, view: View) -> str:
-    """How far it is."""
-    from amqpgate.move.steps import STEPS
-
-    return f"{STEPS.index(step) + 1}/{len(STEPS)} {step.name:<12}{step.progress(course, view)}"
+    def _carry_out(self, orders: Sequence[Order], shown: Shown) -> None:
+        for order in orders:
+            self.world.carry_out(self.course, order, lambda said: shown.tell(said, f"    {said}", ""))

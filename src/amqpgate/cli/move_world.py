@@ -15,7 +15,7 @@ import attrs
 from amqpgate.cli.failures import WRONG, Failure, reported
 from amqpgate.cli.move_amqp import BrokerLink
 from amqpgate.cli.move_carry import carry
-from amqpgate.cli.move_management import Management
+from amqpgate.cli.move_management import Management, SaysNo
 from amqpgate.cli.watching import Row, WatchedGateway, gateway_at, rows_of
 from amqpgate.logs import on_one_line
 from amqpgate.move.objects import OWN
@@ -25,12 +25,17 @@ if TYPE_CHECKING:
     from amqpgate.move.view import Course, Order, SeenQueue, SeenRoute, SeenSession, View
     from amqpgate.policy import PolicySet
 
-#: Rows of one answer of a gateway.
+#: Rows of one answer of a gateway, and how far it lets one leaf: others come when these have gone.
 _PAGE: Final = 1000
+_FARTHEST: Final = 20_000
 
 
 class HeldElsewhere(Failure):
     """Another command moves the same clients."""
+
+
+class RefusedByBroker(Failure):
+    """A broker does not take what it should: to ask again would not help."""
 
 
 @attrs.define(eq=False)
@@ -125,20 +130,22 @@ class MoveWorld:
         from amqpgate.move.view import View
 
         source, _ = self.ends(course)
-        routes: list[SeenRoute] = []
-        sessions: list[SeenSession] = []
-        others: list[str] = []
-        for name, gateway in self.gateways.items():
-            routes += self.routes(name, gateway)
-            mine, past = self._sessions(name, gateway, course)
-            sessions += mine
-            others += past
+        routes = [one for name, gateway in self.gateways.items() for one in self.routes(name, gateway)]
         strangers = source.management.strangers(self.document.vhosts) or ()
+        sessions, others = self._sessions(course)
+        queues = tuple(self._queues(source))
+        is_quiet = True
+        if sessions and not any(queue.ready for queue in queues):
+            # A message that was delivered after its queue was looked at is not lost sight of so.
+            before = {one.id: one.delivered for one in sessions}
+            sessions, others = self._sessions(course)
+            is_quiet = before == {one.id: one.delivered for one in sessions}
         return View(
             routes=tuple(routes),
             sessions=tuple(sessions),
-            queues=tuple(self._queues(source)),
+            queues=queues,
             strangers=(*others, *strangers),
+            is_quiet=is_quiet,
         )
 
     def routes(self, name: str, gateway: WatchedGateway) -> Iterator[SeenRoute]:
@@ -156,42 +163,26 @@ class MoveWorld:
 
     def rows(self, gateway: WatchedGateway, upstream: str) -> Iterator[Row]:
         """The sessions with that upstream which matter to the move."""
-        offset = 0
-        while True:
+        for offset in range(0, _FARTHEST + 1, _PAGE):
             answer = gateway.get("/sessions", upstream=upstream, sort="id", limit=_PAGE, offset=offset)
             found = rows_of(answer, "sessions")
             for row in found:
                 if row["route"] in self.document.routes or row["vhost"] in self.document.vhosts:
                     yield row
-            offset += _PAGE
             if len(found) < _PAGE:
                 return
 
-    def _sessions(
-        self, name: str, gateway: WatchedGateway, course: Course
-    ) -> tuple[list[SeenSession], list[str]]:
+    def _sessions(self, course: Course) -> tuple[list[SeenSession], list[str]]:
         """Those of the routes that move; and others there, in words."""
-        from amqpgate.move.view import SeenSession
-
-        mine, others = [], []
-        for row in self.rows(gateway, course.source):
-            user, client = (on_one_line(str(row[key])) for key in ("user", "client"))
-            if row["route"] not in self.document.routes:
-                others.append(f"user '{user}' at {client} by another route of {name}")
-                continue
-            unacked = row.get("unacked")
-            mine.append(
-                SeenSession(
-                    gateway=name,
-                    id=str(row["id"]),
-                    user=user,
-                    client=client,
-                    consumers=_count(row, "consumers"),
-                    unacked=unacked if isinstance(unacked, int) else None,
-                    published=_count(row, "published"),
-                    is_closing=row["flow"] == "closing",
-                )
-            )
+        mine: list[SeenSession] = []
+        others: list[str] = []
+        for name, gateway in self.gateways.items():
+            for row in self.rows(gateway, course.source):
+                if row["route"] in self.document.routes:
+                    mine.append(_session(name, row))
+                else:
+                    user, client = (on_one_line(str(row[key])) for key in ("user", "client"))
+                    others.append(f"user '{user}' at {client} by another route of {name}")
         return mine, others
 
     def _queues(self, source: MoveBroker) -> Iterator[SeenQueue]:
@@ -213,7 +204,10 @@ class MoveWorld:
         source, target = self.ends(course)
         match order:
             case view.CreateObject(one):
-                target.management.create(one)
+                try:
+                    target.management.create(one)
+                except SaysNo as failure:
+                    raise RefusedByBroker(failure.message) from None
             case view.PauseRoute(gateway, route):
                 self._post(gateway, f"/routes/{quote(route, safe='')}/pause")
             case view.ResumeRoute(gateway, route):
@@ -225,10 +219,15 @@ class MoveWorld:
                         {"reason": f"moving to {course.target}"},
                     )
             case view.MoveMessages(vhost, queue):
+                links = source.link(vhost), target.link(vhost)
                 moved = 0
-                for count in carry(queue, source.link(vhost), target.link(vhost)):
-                    moved += count
-                    tell(f"{moved} messages of {vhost} {queue} are on {course.target}")
+                try:
+                    for count in carry(queue, *links):
+                        moved += count
+                        tell(f"{moved} messages of {vhost} {queue} are on {course.target}")
+                except Failure as failure:
+                    # Again and again would make copies, each of them marked.
+                    raise RefusedByBroker(failure.message) from None
             case view.SwitchRoutes(routes, gateways):
                 self._switch(course, routes, gateways)
 
@@ -250,6 +249,24 @@ def _gone_is_fine() -> Iterator[None]:
     except Failure as failure:
         if "no session of that id" not in failure.message:
             raise
+
+
+def _session(gateway: str, row: Row) -> SeenSession:
+    from amqpgate.move.view import SeenSession
+
+    # Gateways of before do not say it.
+    unacked = row.get("unacked")
+    return SeenSession(
+        gateway=gateway,
+        id=str(row["id"]),
+        user=on_one_line(str(row["user"])),
+        client=on_one_line(str(row["client"])),
+        consumers=_count(row, "consumers"),
+        unacked=unacked if isinstance(unacked, int) else None,
+        published=_count(row, "published"),
+        delivered=_count(row, "delivered"),
+        is_closing=row["flow"] == "closing",
+    )
 
 
 def _count(row: Row, key: str) -> int:

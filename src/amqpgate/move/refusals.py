@@ -119,6 +119,11 @@ class MoveFacts:
         """Whether a move is under way, or done: then the target may have messages, and clients wait."""
         return any(route.paused or route.upstreams == (self.target,) for route in self.routes)
 
+    @property
+    def has_switched(self) -> bool:
+        """Whether every route leads to the target."""
+        return all(route.upstreams == (self.target,) for route in self.routes)
+
 
 def refusals(facts: MoveFacts) -> Iterator[Refusal]:
     """All that is found, in the order in which an operator meets it."""

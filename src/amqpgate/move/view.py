@@ -50,6 +50,8 @@ class SeenSession:
     #: Deliveries that the client has not acknowledged; None: that is not known.
     unacked: int | None = 0
     published: int = 0
+    #: Messages that it was given.
+    delivered: int = 0
     is_closing: bool = False
 
 
@@ -78,6 +80,8 @@ class View:
     strangers: tuple[str, ...] = ()
     #: What the target lacks.
     missing: tuple[BrokerObject, ...] = ()
+    #: Whether nobody was given a message while the queues were looked at, one after the other.
+    is_quiet: bool = True
 
     @property
     def ready(self) -> int:
