@@ -270,7 +270,14 @@ def _course(document: MoveDocument, *, back: bool) -> Course:
 
     ends = document.source.upstream, document.target.upstream
     source, target = ends[::-1] if back else ends
-    return Course(source, target, document.routes, document.leftovers, document.edits)
+    return Course(
+        source,
+        target,
+        document.routes,
+        leftovers=document.leftovers,
+        drain_for=document.drain_for,
+        edits=document.edits,
+    )
 
 
 def _until_done(mover: Mover, *, until: str | None, give_up_after: float | None, interval: float) -> None:

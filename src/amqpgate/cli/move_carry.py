@@ -1,8 +1,9 @@
 """Messages from one broker's queue to another's queue of the same name, while nobody uses either.
 
 A message is acknowledged where it was once the other broker has confirmed it. Stopped in between it is in
-both queues: then it is taken again, and marked as redelivered there, as one is that a client had before. So
-nobody gets a message twice that is not marked.
+both queues: then it is taken again, and all that lies in the other queue is marked as redelivered, as it is
+where a client had one of them before. The last message is acknowledged when that is done. So nobody gets a
+message twice that is not marked.
 """
 
 from __future__ import annotations
@@ -22,43 +23,61 @@ _CHANNEL: Final = 3
 #: Messages that are under way at once, and about as many bytes.
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 8 << 20
+_CLOSE: Final = amqp.ChannelClose(reply_code=200, reply_text="", class_id=0, method_id=0)
 
 
 def carry(queue: str, source: BrokerLink, target: BrokerLink) -> Iterator[int]:
     """Take all messages of the queue; yields how many, batch by batch. Raises ``Failure``."""
     source.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
-    exchange = _way_to(queue, target)
-    published, ahead = 0, 1
+    exchange, there = _way_to(queue, target)
+    # What is there may have come from a command that was killed, and still be here.
+    is_known = there > 0
+    published, ahead, last = 0, 1, 0
     while batch := _take(source, queue, ahead):
+        is_known = is_known or any(_got(one).redelivered for one in batch)
         # By the number that its confirm has.
         due = dict(enumerate(batch, published + 1))
         try:
             _publish(target, exchange, due)
         except Failure:
-            _settle(source, batch, due.values())
+            if not is_known:
+                _settle(source, batch, due.values())
             raise
         published += len(batch)
-        if any(_got(one).redelivered for one in batch):
-            _mark(target, queue)
-        source.say(_CHANNEL, amqp.BasicAck(_got(batch[-1]).delivery_tag, multiple=True))
+        tags = [last, *(_got(one).delivery_tag for one in batch)]
+        last = tags[-1]
+        if tags[-2]:
+            source.say(_CHANNEL, amqp.BasicAck(tags[-2], multiple=True))
         yield len(batch)
         average = sum(len(one.body) for one in batch) // len(batch) + 1
         ahead = max(1, min(2 * ahead, _BATCH, _BATCH_BYTES // average))
+    if is_known:
+        _mark(target, queue)
+    if last:
+        source.say(_CHANNEL, amqp.BasicAck(last, multiple=True))
     target.ask(_CHANNEL, amqp.ExchangeDelete(exchange=exchange), amqp.ExchangeDeleteOk)
     for link in (source, target):
-        close = amqp.ChannelClose(reply_code=200, reply_text="", class_id=0, method_id=0)
-        link.ask(_CHANNEL, close, amqp.ChannelCloseOk)
+        link.ask(_CHANNEL, _CLOSE, amqp.ChannelCloseOk)
 
 
-def _way_to(queue: str, target: BrokerLink) -> str:
-    """An exchange that leads to this queue alone: routing keys stay, and a CC header names no other queue."""
+def mark(queue: str, link: BrokerLink) -> None:
+    """Have all messages of the queue marked as redelivered."""
+    link.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
+    _mark(link, queue)
+    link.ask(_CHANNEL, _CLOSE, amqp.ChannelCloseOk)
+
+
+def _way_to(queue: str, target: BrokerLink) -> tuple[str, int]:
+    """An exchange that leads to this queue alone (routing keys stay, and a CC header names no other queue),
+    and how many messages are in the queue."""
     exchange = f"{OWN}.{sha256(queue.encode()).hexdigest()[:16]}"
     declare = amqp.ExchangeDeclare(exchange=exchange, type="fanout", durable=True)
     target.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
     target.ask(_CHANNEL, amqp.ConfirmSelect(), amqp.ConfirmSelectOk)
     target.ask(_CHANNEL, declare, amqp.ExchangeDeclareOk)
     target.ask(_CHANNEL, amqp.QueueBind(queue=queue, exchange=exchange), amqp.QueueBindOk)
-    return exchange
+    known = target.ask(_CHANNEL, amqp.QueueDeclare(queue=queue, passive=True), amqp.QueueDeclareOk)
+    return exchange, known.message_count
 
 
 def _take(link: BrokerLink, queue: str, most: int) -> list[ContentReceived]:
@@ -99,10 +118,7 @@ def _publish(link: BrokerLink, exchange: str, due: dict[int, ContentReceived]) -
 
 
 def _settle(link: BrokerLink, batch: Sequence[ContentReceived], due: Iterable[ContentReceived]) -> None:
-    """Acknowledge what was confirmed before one was refused: else it would be there twice. Not what is to be
-    marked: that is done again, whole."""
-    if any(_got(one).redelivered for one in batch):
-        return
+    """Acknowledge what was confirmed before one was refused: else it would be there twice."""
     left = {_got(one).delivery_tag for one in due}
     for one in batch:
         if _got(one).delivery_tag not in left:
@@ -110,7 +126,7 @@ def _settle(link: BrokerLink, batch: Sequence[ContentReceived], due: Iterable[Co
 
 
 def _mark(link: BrokerLink, queue: str) -> None:
-    """Have all messages of the queue marked as redelivered: take them, and give them back."""
+    """Take all of them, and give them back."""
     last = 0
     while batch := _take(link, queue, _BATCH):
         last = _got(batch[-1]).delivery_tag

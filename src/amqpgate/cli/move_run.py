@@ -71,12 +71,15 @@ class Mover:
     _version: str = attrs.field(default="", init=False)
     #: What was seen when the brokers were compared last and nothing was missing.
     _compared: object = attrs.field(default=None, init=False)
+    _draining_since: float | None = attrs.field(default=None, init=False)
 
     def look(self) -> View:
         """What is seen now."""
         from amqpgate.move.steps import next_step
 
         view = self.world.look(self.course)
+        if self._draining_since is not None:
+            view = attrs.evolve(view, drained_for=time.monotonic() - self._draining_since)
         if not self.copies:
             return view
         # To compare all takes long where there is much: when a step is done, or queues have come or gone.
@@ -114,7 +117,9 @@ class Mover:
                     return
                 line = f"{names.index(step.name) + 1}/{len(names)} {step.name:<12}"
                 line += step.progress(self.course, view)
-                line += pace.of(view.ready + view.unacked) if step.name == "drain" else ""
+                if step.name == "drain":
+                    self._draining_since = self._draining_since or time.monotonic()
+                    line += pace.of(view.ready + view.unacked)
                 shown.tell(step.name, line, step.remedy(self.course, view))
                 orders = step.orders(self.course, view)
                 if orders != given or time.monotonic() - given_at >= _AGAIN:

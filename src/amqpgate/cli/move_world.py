@@ -14,7 +14,7 @@ import attrs
 
 from amqpgate.cli.failures import WRONG, Failure, reported
 from amqpgate.cli.move_amqp import BrokerLink
-from amqpgate.cli.move_carry import carry
+from amqpgate.cli.move_carry import carry, mark
 from amqpgate.cli.move_management import Management, SaysNo
 from amqpgate.cli.watching import Row, WatchedGateway, gateway_at, rows_of
 from amqpgate.logs import on_one_line
@@ -90,6 +90,8 @@ class MoveWorld:
     #: By the address of the admin interface.
     gateways: Mapping[str, WatchedGateway]
     _holder: BrokerLink | None = attrs.field(default=None, init=False)
+    #: Queues whose messages this process has moved, or marked.
+    _sure: set[tuple[str, str]] = attrs.field(factory=set, init=False)
 
     @classmethod
     def of(cls, document: MoveDocument, timeout: float) -> MoveWorld:
@@ -129,7 +131,7 @@ class MoveWorld:
         """What is seen now, but for what the target lacks."""
         from amqpgate.move.view import View
 
-        source, _ = self.ends(course)
+        source, target = self.ends(course)
         routes = [one for name, gateway in self.gateways.items() for one in self.routes(name, gateway)]
         strangers = source.management.strangers(self.document.vhosts) or ()
         sessions, others = self._sessions(course)
@@ -140,12 +142,21 @@ class MoveWorld:
             before = {one.id: one.delivered for one in sessions}
             sessions, others = self._sessions(course)
             is_quiet = before == {one.id: one.delivered for one in sessions}
+        unsure: tuple[tuple[str, str], ...] = ()
+        if (
+            not sessions
+            and course.leftovers == "move"
+            and all(one.paused and one.leads_to(course.source) for one in routes)
+        ):
+            there = self._queues(target)
+            unsure = tuple((one.vhost, one.name) for one in there if one.ready)
         return View(
             routes=tuple(routes),
             sessions=tuple(sessions),
             queues=queues,
             strangers=(*others, *strangers),
             is_quiet=is_quiet,
+            unsure=tuple(one for one in unsure if one not in self._sure),
         )
 
     def routes(self, name: str, gateway: WatchedGateway) -> Iterator[SeenRoute]:
@@ -228,6 +239,10 @@ class MoveWorld:
                 except Failure as failure:
                     # Again and again would make copies, each of them marked.
                     raise RefusedByBroker(failure.message) from None
+                self._sure.add((vhost, queue))
+            case view.MarkMessages(vhost, queue):
+                mark(queue, target.link(vhost))
+                self._sure.add((vhost, queue))
             case view.SwitchRoutes(routes, gateways):
                 self._switch(course, routes, gateways)
 

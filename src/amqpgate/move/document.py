@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self, TypeAlias
 import attrs
 
 from amqpgate.config.address import AmqpUrl, parse_host, parse_port
-from amqpgate.yamldoc import FilePath, FolderPath, Invalid, TextValue, doc, not_empty
+from amqpgate.yamldoc import FilePath, FolderPath, Invalid, Seconds, TextValue, between, doc, not_empty
 
 #: What becomes of messages that nobody consumes.
 Leftovers: TypeAlias = Literal["refuse", "move", "leave"]
@@ -110,6 +110,15 @@ class MoveDocument:
         metadata=doc(
             "messages that nobody consumes: `refuse` to begin, `move` them by publishing them anew, or "
             "`leave` them behind"
+        ),
+    )
+    drain_for: Seconds = attrs.field(
+        default=Seconds(30.0),
+        validator=between(0, 86400),
+        metadata=doc(
+            "with `leftovers: move`, how long queues are waited for that do not get empty, because those who "
+            "consume publish as well",
+            default="30s",
         ),
     )
     allow: tuple[str, ...] = attrs.field(

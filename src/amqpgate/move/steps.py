@@ -10,7 +10,7 @@ step         done when                                       what is lost withou
 definitions  the target has what the source has              messages for queues that are not there yet
 pause        each route waits, or leads to the target        publishers come back to the source
 publishers   no session on the source has no consumers       queues that never get empty
-drain        its queues are empty, nothing is unacked        messages on the source
+drain        its queues are empty, nothing is unacked        time: what is left has to be moved
 consumers    no session is left on the source                acknowledgements
 leftovers    its queues are empty now that all are gone      what was published by those who consume
 alone        nobody else uses the source's virtual hosts     what is published past the gateway
@@ -30,6 +30,7 @@ from amqpgate.move.view import (
     CloseSession,
     Course,
     CreateObject,
+    MarkMessages,
     MoveMessages,
     Order,
     PauseRoute,
@@ -137,6 +138,9 @@ def _is_drained(course: Course, view: View) -> bool:
     # Without sessions nobody drains anything: what is left then is the next steps' matter.
     if not view.sessions:
         return True
+    if course.leftovers == "move" and view.drained_for >= course.drain_for:
+        # Those who publish what they consume never come to an end.
+        return True
     # What was delivered after its queue had been looked at is in nobody's count. Where it may be moved that
     # does no harm.
     is_sure = view.is_quiet or course.leftovers == "move"
@@ -159,6 +163,11 @@ def _about_slow_drain(course: Course, view: View) -> str:
             f"nobody consumes {named(idle)}: start a consumer past the gateway, or say `leftovers: move`, "
             "or turn back with `amqpgate move rollback`"
         )
+    if any(session.consumers and session.published for session in view.sessions):
+        return (
+            "those who consume publish as well: with `--leftovers move` what they publish last is moved; "
+            "`amqpgate move rollback` turns back"
+        )
     return "its consumers are slow, or keep messages without acknowledging them; `rollback` turns back"
 
 
@@ -167,17 +176,20 @@ def _left_over(view: View) -> list[SeenQueue]:
 
 
 def _has_no_leftovers(course: Course, view: View) -> bool:
-    return course.leftovers == "leave" or not _left_over(view)
+    return course.leftovers == "leave" or not (_left_over(view) or view.unsure)
 
 
 def _move_leftovers(course: Course, view: View) -> tuple[Order, ...]:
     if course.leftovers != "move":
         return ()
-    return tuple(MoveMessages(queue.vhost, queue.name) for queue in _left_over(view))
+    moves = tuple(MoveMessages(queue.vhost, queue.name) for queue in _left_over(view))
+    return moves or tuple(MarkMessages(vhost, queue) for vhost, queue in view.unsure)
 
 
 def _about_leftovers(course: Course, view: View) -> str:
     words = [f"{queue} ({queue.ready})" for queue in _left_over(view)]
+    if not words:
+        return f"{len(view.unsure)} queues on {course.target} have messages of a move that was stopped"
     return f"{view.ready} messages are left on {course.source}: {named(words)}"
 
 

@@ -18,6 +18,8 @@ class Course:
     target: str
     routes: tuple[str, ...]
     leftovers: Leftovers = "refuse"
+    #: Seconds after which queues that do not get empty are not waited for where messages may be moved.
+    drain_for: float = 30.0
     #: Whether this command changes the routes itself.
     edits: bool = False
 
@@ -82,6 +84,11 @@ class View:
     missing: tuple[BrokerObject, ...] = ()
     #: Whether nobody was given a message while the queues were looked at, one after the other.
     is_quiet: bool = True
+    #: Queues of the target with messages that another run of the command may have moved, by virtual host: one
+    #: of them may be marked as redelivered nowhere.
+    unsure: tuple[tuple[str, str], ...] = ()
+    #: Seconds for which this command has waited for empty queues.
+    drained_for: float = 0.0
 
     @property
     def ready(self) -> int:
@@ -136,6 +143,14 @@ class MoveMessages:
 
 
 @attrs.frozen
+class MarkMessages:
+    """Have a queue's messages marked as redelivered on the target."""
+
+    vhost: str
+    queue: str
+
+
+@attrs.frozen
 class SwitchRoutes:
     """Have the routes lead to the target."""
 
@@ -144,4 +159,6 @@ class SwitchRoutes:
     gateways: tuple[str, ...]
 
 
-Order: TypeAlias = CreateObject | PauseRoute | ResumeRoute | CloseSession | MoveMessages | SwitchRoutes
+Order: TypeAlias = (
+    CreateObject | PauseRoute | ResumeRoute | CloseSession | MoveMessages | MarkMessages | SwitchRoutes
+)
