@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import attrs
 import pika
 
 from tests.interop.brokers import running
-from tests.interop.rolling import QUEUE
+from tests.interop.rolling import QUEUE, Client, Quiet, Tally
 from tests.support.gateway import Gateway
 from tests.support.ports import free_port
 from tests.support.rabbitmq import RabbitMQ
@@ -21,8 +22,8 @@ from tests.support.rabbitmq_root import root_of_4
 CONFIG = """
 listeners: [{{name: main, upstream: blue, bind: "127.0.0.1:{{port}}"}}]
 upstreams:
-- {{name: blue, url: "amqp://{blue}"}}
-- {{name: green, url: "amqp://{green}"}}
+- {{name: blue, url: "amqp://{blue}", connections: {connections}}}
+- {{name: green, url: "amqp://{green}", connections: {connections}}}
 policies: {folder}/policies
 admin: {{bind: "127.0.0.1:{{admin_port}}", tokenFile: {folder}/token}}
 limits: {{drainTimeout: 5s}}
@@ -98,6 +99,45 @@ def brokers() -> Iterator[tuple[ManagedBroker, ManagedBroker]]:
         green.node.destroy()
 
 
+@attrs.define(eq=False)
+class Both(Client):
+    """Publishes and consumes on one connection: nobody can close the one without the other."""
+
+    _number: int = attrs.field(default=0, init=False)
+
+    def live(self) -> None:
+        with contextlib.closing(Quiet(self.connect())) as guard:
+            channel = guard.connection.channel()
+            channel.confirm_delivery()
+            channel.basic_qos(prefetch_count=10)
+            for method, _, body in channel.consume(QUEUE, inactivity_timeout=0.05):
+                if method is not None:
+                    self.tally.got(body.decode(), redelivered=method.redelivered)
+                    channel.basic_ack(method.delivery_tag)
+                if self.stop.is_set():
+                    return
+                mine = f"{self.name}-{self._number}"
+                channel.basic_publish("", QUEUE, mine.encode(), mandatory=True)
+                self.tally.confirmed.add(mine)
+                self._number += 1
+                self.succeeded()
+
+
+@contextlib.contextmanager
+def both_at_work(port: int, count: int) -> Iterator[Tally]:
+    """So many of them. In the end they stop; what is left in the queue is for who looks."""
+    tally, stop = Tally(), threading.Event()
+    threads = [threading.Thread(target=Both(f"b{n}", port, tally, stop).run) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield tally
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+
+
 @attrs.frozen
 class Stage:
     """All that takes part in a move."""
@@ -147,14 +187,14 @@ class Stage:
         return process.returncode, said
 
     def killed_at(self, verb: str, step: str, *words: str) -> str:
-        """SIGKILL as soon as it says that it is at this step; what it said. It may be done before."""
+        """SIGKILL as soon as it says that it is there; what it said. It may be done before."""
         process = self.start(verb, *words)
         said = ""
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:
                 said += line
-                if line.partition(" ")[2].startswith(step):
+                if step in line:
                     process.kill()
                     break
             said += process.stdout.read()
@@ -163,7 +203,9 @@ class Stage:
 
 
 @contextlib.contextmanager
-def staged(blue: ManagedBroker, green: ManagedBroker, folder: Path) -> Iterator[Stage]:
+def staged(
+    blue: ManagedBroker, green: ManagedBroker, folder: Path, *, connections: str = "own"
+) -> Iterator[Stage]:
     """Both brokers are empty, blue has the queue of `rolling`, and the gateway leads there."""
     (folder / "policies").mkdir()
     (folder / "policies" / "routes.yaml").write_text(POLICIES)
@@ -172,7 +214,9 @@ def staged(blue: ManagedBroker, green: ManagedBroker, folder: Path) -> Iterator[
     green.empty()
     with blue.channel() as channel:
         channel.queue_declare(QUEUE, durable=True)
-    config = CONFIG.format(blue=blue.node.address, green=green.node.address, folder=folder)
+    config = CONFIG.format(
+        blue=blue.node.address, green=green.node.address, folder=folder, connections=connections
+    )
     with running(config) as gateway:
         stage = Stage(blue, green, gateway, folder)
         stage.describe()

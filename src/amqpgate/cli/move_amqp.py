@@ -58,6 +58,13 @@ class BrokerLink:
     _connection: Connection = attrs.field(factory=lambda: Connection("client"), init=False)
 
     def open(self) -> None:
+        try:
+            self._log_in()
+        except Failure:
+            self.close()
+            raise
+
+    def _log_in(self) -> None:
         with self._told():
             self._dial()
         self._send(self._connection.send_header())

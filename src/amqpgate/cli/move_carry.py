@@ -12,17 +12,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Final
 
+import attrs
+
 from amqpgate.broker.amqp.events import ContentReceived, MethodReceived
 from amqpgate.cli.failures import Failure
 from amqpgate.cli.move_amqp import BrokerLink
 from amqpgate.move.objects import OWN
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Properties
 
 #: The channel for it.
 _CHANNEL: Final = 3
 #: Messages that are under way at once, and about as many bytes.
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 8 << 20
+#: Headers that quorum queues add to what they deliver.
+_WRITTEN: Final = ("x-delivery-count", "x-acquired-count")
 _CLOSE: Final = amqp.ChannelClose(reply_code=200, reply_text="", class_id=0, method_id=0)
 
 
@@ -103,7 +108,7 @@ def _publish(link: BrokerLink, exchange: str, due: dict[int, ContentReceived]) -
     """Publish them, until none is due to be confirmed. Raises ``Failure`` where one is refused."""
     for one in due.values():
         publish = amqp.BasicPublish(exchange=exchange, routing_key=_got(one).routing_key, mandatory=True)
-        link.publish(_CHANNEL, publish, one.header.properties, one.body)
+        link.publish(_CHANNEL, publish, _as_published(one.header.properties), one.body)
     while due:
         event = link.next()
         method = event.method if isinstance(event, ContentReceived | MethodReceived) else None
@@ -115,6 +120,17 @@ def _publish(link: BrokerLink, exchange: str, due: dict[int, ContentReceived]) -
         tag = method.delivery_tag
         for number in [one for one in due if one == tag or (method.multiple and one < tag)]:
             del due[number]
+
+
+def _as_published(properties: Properties) -> Properties:
+    """Without what the broker wrote into the headers."""
+    assert isinstance(properties, amqp.BasicProperties)
+    headers = properties.headers
+    if headers is None or not any(name in headers for name in _WRITTEN):
+        return properties
+    for name in _WRITTEN:
+        headers = headers.without(name)
+    return attrs.evolve(properties, headers=headers)
 
 
 def _settle(link: BrokerLink, batch: Sequence[ContentReceived], due: Iterable[ContentReceived]) -> None:
