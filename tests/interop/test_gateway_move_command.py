@@ -20,7 +20,7 @@ from tests.interop.moving import ManagedBroker, Stage, both_at_work, brokers, st
 from tests.interop.rolling import QUEUE, Tally, at_work
 from tests.support.inprocess import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +89,17 @@ def test_there_and_back_under_load(
 
 
 def test_killed_at_each_step_it_goes_on(stage: Stage) -> None:
+    """Of others there is nothing to be seen where queues are short: they are done at once."""
     with at_work(stage.gateway.port, publishers=6, consumers=3) as tally:
         at_least(tally, 50)
-        seen = set()
-        for step in STEP_NAMES:
-            for verb, there in (("run", "green"), ("rollback", "blue")):
-                said = stage.killed_at(verb, step)
-                seen |= {line.split()[1] for line in said.splitlines() if "/9 " in line}
-                assert f"done: prod are on {there}" in done(stage, verb)
-                at_least(tally, 20)
-    assert seen >= {"definitions", "pause", "publishers", "consumers", "switch", "resume"}
+        for step in ("definitions", "pause", "publishers", "consumers", "switch", "resume"):
+            assert f"/9 {step}" in stage.killed_at("run", step)
+            assert "done: prod are on green" in done(stage, "run")
+            at_least(tally, 20)
+            if step != "definitions":
+                assert f"/9 {step}" in stage.killed_at("rollback", step)
+            assert "done: prod are on blue" in done(stage, "rollback")
+            at_least(tally, 20)
     exact(tally)
     assert (stage.blue.ready(), stage.green.ready()) == (0, 0)
 
@@ -215,11 +216,10 @@ def test_what_a_client_had_is_marked_where_it_moves(stage: Stage, kind: str) -> 
         method, _, _ = channel.basic_get(queue)
         channel.basic_nack(method.delivery_tag, requeue=True)
     done(stage, "run", "--leftovers", "move")
-    assert [(body, marked) for body, _, marked, _ in taken(stage.green, queue)] == [
-        (b"0", True),
-        (b"1", True),
-        (b"2", True),
-    ]
+    found = taken(stage.green, queue)
+    # A quorum queue puts what it gets back behind the others.
+    assert {(body, marked) for body, _, marked, _ in found} == {(b"0", True), (b"1", True), (b"2", True)}
+    assert len(found) == 3
 
 
 def test_messages_that_may_be_left_stay(stage: Stage) -> None:
@@ -300,7 +300,7 @@ def test_what_would_be_lost_is_in_the_way(stage: Stage) -> None:
         assert code == 1
         assert "nothing was changed" in said
         assert "x-max-length" in refused(stage)["differs"]
-    assert json.loads(stage.gateway.get("/routes")[1])["routes"][0]["paused"] is False
+    assert "pause       -" in stage.move("status")[1]
 
 
 def test_what_the_new_broker_refuses_is_in_the_way(stage: Stage) -> None:
@@ -310,7 +310,7 @@ def test_what_the_new_broker_refuses_is_in_the_way(stage: Stage) -> None:
         channel.queue_declare("old", durable=True, arguments={"x-queue-master-locator": "random"})
     assert "x-queue-master-locator: 541" in refused(stage)["definition"]
     with stage.green.node.memory_alarm():
-        assert "short of memory" in refused(stage)["alarm"]
+        eventually(lambda: "alarm" in refused(stage))
 
 
 def test_who_comes_past_the_gateway_is_waited_for_before_the_switch(stage: Stage) -> None:

@@ -46,7 +46,7 @@ class ChannelClosed(Failure):
 
 
 @attrs.define(eq=False)
-class BrokerLink:
+class MoveLink:
     """One connection to one virtual host. All methods raise ``Failure`` where it breaks."""
 
     end: MoveEnd

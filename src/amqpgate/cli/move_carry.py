@@ -16,7 +16,7 @@ import attrs
 
 from amqpgate.broker.amqp.events import ContentReceived, MethodReceived
 from amqpgate.cli.failures import Failure
-from amqpgate.cli.move_amqp import BrokerLink
+from amqpgate.cli.move_amqp import MoveLink
 from amqpgate.move.objects import OWN
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Properties
@@ -31,7 +31,7 @@ _WRITTEN: Final = ("x-delivery-count", "x-acquired-count")
 _CLOSE: Final = amqp.ChannelClose(reply_code=200, reply_text="", class_id=0, method_id=0)
 
 
-def carry(queue: str, source: BrokerLink, target: BrokerLink) -> Iterator[int]:
+def carry(queue: str, source: MoveLink, target: MoveLink) -> Iterator[int]:
     """Take all messages of the queue; yields how many, batch by batch. Raises ``Failure``."""
     source.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
     exchange, there = _way_to(queue, target)
@@ -46,7 +46,7 @@ def carry(queue: str, source: BrokerLink, target: BrokerLink) -> Iterator[int]:
             _publish(target, exchange, due)
         except Failure:
             if not is_known:
-                _settle(source, batch, due.values())
+                _settle(source, last, batch, due.values())
             raise
         published += len(batch)
         tags = [last, *(_got(one).delivery_tag for one in batch)]
@@ -65,14 +65,14 @@ def carry(queue: str, source: BrokerLink, target: BrokerLink) -> Iterator[int]:
         link.ask(_CHANNEL, _CLOSE, amqp.ChannelCloseOk)
 
 
-def mark(queue: str, link: BrokerLink) -> None:
+def mark(queue: str, link: MoveLink) -> None:
     """Have all messages of the queue marked as redelivered."""
     link.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
     _mark(link, queue)
     link.ask(_CHANNEL, _CLOSE, amqp.ChannelCloseOk)
 
 
-def _way_to(queue: str, target: BrokerLink) -> tuple[str, int]:
+def _way_to(queue: str, target: MoveLink) -> tuple[str, int]:
     """An exchange that leads to this queue alone (routing keys stay, and a CC header names no other queue),
     and how many messages are in the queue."""
     exchange = f"{OWN}.{sha256(queue.encode()).hexdigest()[:16]}"
@@ -85,7 +85,7 @@ def _way_to(queue: str, target: BrokerLink) -> tuple[str, int]:
     return exchange, known.message_count
 
 
-def _take(link: BrokerLink, queue: str, most: int) -> list[ContentReceived]:
+def _take(link: MoveLink, queue: str, most: int) -> list[ContentReceived]:
     """Messages in their order, not acknowledged; none: the queue is empty."""
     for _ in range(most):
         link.say(_CHANNEL, amqp.BasicGet(queue=queue))
@@ -104,7 +104,7 @@ def _got(event: ContentReceived) -> amqp.BasicGetOk:
     return event.method
 
 
-def _publish(link: BrokerLink, exchange: str, due: dict[int, ContentReceived]) -> None:
+def _publish(link: MoveLink, exchange: str, due: dict[int, ContentReceived]) -> None:
     """Publish them, until none is due to be confirmed. Raises ``Failure`` where one is refused."""
     for one in due.values():
         publish = amqp.BasicPublish(exchange=exchange, routing_key=_got(one).routing_key, mandatory=True)
@@ -133,15 +133,19 @@ def _as_published(properties: Properties) -> Properties:
     return attrs.evolve(properties, headers=headers)
 
 
-def _settle(link: BrokerLink, batch: Sequence[ContentReceived], due: Iterable[ContentReceived]) -> None:
+def _settle(
+    link: MoveLink, last: int, batch: Sequence[ContentReceived], due: Iterable[ContentReceived]
+) -> None:
     """Acknowledge what was confirmed before one was refused: else it would be there twice."""
+    if last:
+        link.say(_CHANNEL, amqp.BasicAck(last, multiple=True))
     left = {_got(one).delivery_tag for one in due}
     for one in batch:
         if _got(one).delivery_tag not in left:
             link.say(_CHANNEL, amqp.BasicAck(_got(one).delivery_tag))
 
 
-def _mark(link: BrokerLink, queue: str) -> None:
+def _mark(link: MoveLink, queue: str) -> None:
     """Take all of them, and give them back."""
     last = 0
     while batch := _take(link, queue, _BATCH):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from amqpgate.cli.watching import Row
     from amqpgate.move.differences import Differences
-    from amqpgate.move.refusals import MoveFacts, RouteFacts, SessionFacts
+    from amqpgate.move.refusals import MoveFacts, MovingSession, RouteFacts
     from amqpgate.move.rewriting import Rewritten
 
 #: Parameters of plugins that move messages: never copied.
@@ -52,7 +52,7 @@ def gather(world: MoveWorld) -> MoveFacts:
     should = wanted(world, version)
     strangers = source.strangers(document.vhosts)
     routes: list[RouteFacts] = []
-    sessions: list[SessionFacts] = []
+    sessions: list[MovingSession] = []
     for name, gateway in world.gateways.items():
         for row in cast("Sequence[Row]", gateway.get("/routes")["routes"]):
             if row["id"] in document.routes:
@@ -96,11 +96,11 @@ def _route(gateway: str, row: Row) -> RouteFacts:
     )
 
 
-def _session(row: Row) -> SessionFacts:
-    from amqpgate.move.refusals import SessionFacts
+def _session(row: Row) -> MovingSession:
+    from amqpgate.move.refusals import MovingSession
 
     consumers, published = row.get("consumers"), row.get("published")
-    return SessionFacts(
+    return MovingSession(
         route=None if row["route"] is None else str(row["route"]),
         user=on_one_line(str(row["user"])),
         client=on_one_line(str(row["client"])),

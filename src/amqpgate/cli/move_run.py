@@ -24,7 +24,7 @@ _PACE, _AGAIN = 2.0, 5.0
 
 
 @attrs.define(eq=False)
-class Shown:
+class MoveScreen:
     """What an operator was told last."""
 
     _text: str = attrs.field(default="", init=False)
@@ -104,7 +104,7 @@ class Mover:
 
         names = [step.name for step in STEPS]
         end = None if timeout is None else time.monotonic() + timeout
-        shown, pace = Shown(), Pace()
+        shown, pace = MoveScreen(), Pace()
         given: tuple[Order, ...] = ()
         given_at, before = 0.0, ""
         while True:
@@ -138,6 +138,6 @@ class Mover:
             if not is_new:
                 time.sleep(interval)
 
-    def _carry_out(self, orders: Sequence[Order], shown: Shown) -> None:
+    def _carry_out(self, orders: Sequence[Order], shown: MoveScreen) -> None:
         for order in orders:
             self.world.carry_out(self.course, order, lambda said: shown.tell(said, f"    {said}", ""))

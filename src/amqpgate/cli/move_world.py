@@ -13,7 +13,7 @@ from urllib.parse import quote
 import attrs
 
 from amqpgate.cli.failures import WRONG, Failure, reported
-from amqpgate.cli.move_amqp import BrokerLink
+from amqpgate.cli.move_amqp import MoveLink
 from amqpgate.cli.move_carry import carry, mark
 from amqpgate.cli.move_management import Management, SaysNo
 from amqpgate.cli.watching import Row, WatchedGateway, gateway_at, rows_of
@@ -45,18 +45,18 @@ class MoveBroker:
     end: MoveEnd
     password: str = attrs.field(repr=False)
     management: Management
-    _links: dict[str, BrokerLink] = attrs.field(factory=dict, init=False)
+    _links: dict[str, MoveLink] = attrs.field(factory=dict, init=False)
 
     @classmethod
     def of(cls, end: MoveEnd) -> MoveBroker:
         password = _password(end)
         return cls(end, password, Management(end, password))
 
-    def link(self, vhost: str) -> BrokerLink:
+    def link(self, vhost: str) -> MoveLink:
         """A connection to that virtual host, which is kept."""
         link = self._links.get(vhost)
         if link is None:
-            link = BrokerLink(self.end, vhost, self.password)
+            link = MoveLink(self.end, vhost, self.password)
             link.open()
             self._links[vhost] = link
         return link
@@ -89,7 +89,7 @@ class MoveWorld:
     target: MoveBroker
     #: By the address of the admin interface.
     gateways: Mapping[str, WatchedGateway]
-    _holder: BrokerLink | None = attrs.field(default=None, init=False)
+    _holder: MoveLink | None = attrs.field(default=None, init=False)
     #: Queues whose messages this process has moved, or marked.
     _sure: set[tuple[str, str]] = attrs.field(factory=set, init=False)
 
@@ -115,7 +115,7 @@ class MoveWorld:
         """Be the only one that moves. It ends with this process, however that ends."""
         if self._holder is None:
             broker = self.source
-            holder = BrokerLink(broker.end, self.document.vhosts[0], broker.password)
+            holder = MoveLink(broker.end, self.document.vhosts[0], broker.password)
             holder.open()
             if not holder.hold(OWN):
                 holder.close()

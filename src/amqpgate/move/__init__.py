@@ -2,8 +2,7 @@
 
 What brokers and gateways say comes in; what is missing, what would be lost, and the next step go out. Nobody
 is asked anything here, and nothing is kept: where a move stands is read off the brokers and the gateways each
-time, so that it may be stopped anywhere, and continued, or turned back
-([0051](../../../spec/decisions/0051-a-move-is-what-brokers-and-gateways-say.md)).
+time, so that it may be stopped anywhere, and continued, or turned back (decision 0051).
 
 - `document`: the file that describes a move.
 - `objects`: queues, exchanges, users and the like, as management interfaces list and take them.

@@ -75,7 +75,7 @@ class RouteFacts:
 
 
 @attrs.frozen(kw_only=True)
-class SessionFacts:
+class MovingSession:
     """A session on the source."""
 
     #: None: no route, the listener's own upstream.
@@ -96,7 +96,7 @@ class MoveFacts:
     #: Gateways, and the routes of those that have them.
     gateways: tuple[str, ...]
     routes: tuple[RouteFacts, ...]
-    sessions: tuple[SessionFacts, ...]
+    sessions: tuple[MovingSession, ...]
     source_queues: tuple[QueueFacts, ...]
     target_queues: tuple[QueueFacts, ...]
     #: Delayed messages by exchange that its plugin keeps.

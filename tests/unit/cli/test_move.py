@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from click.testing import CliRunner
 
 from amqpgate.cli import main
 from amqpgate.cli.failures import Failure
-from amqpgate.cli.move_run import Shown
+from amqpgate.cli.move_run import MoveScreen
 from amqpgate.cli.move_world import edit_routes
-from tests.unit.move.test_document import TEXT
+from tests.unit.move.test_document import TEXT, parsed
+
+ROUTING = Path(__file__).parents[3] / "docs/routing.md"
 
 ROUTES = """\
 apiVersion: amqpgate.io/v1alpha1
@@ -35,6 +38,15 @@ def test_a_file_that_is_wrong_is_2(tmp_path: Path) -> None:
         for verb in ("plan", "run", "status", "rollback"):
             result = CliRunner().invoke(main, ["move", verb, str(file)])
             assert (result.exit_code, said in result.output) == (2, True), result.output
+
+
+def test_the_example_of_the_documents_is_read(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(# move\.yaml\n.*?)```", ROUTING.read_text(), re.DOTALL)
+    (tmp_path / "policies").mkdir()
+    for name in ("secret", "token"):
+        (tmp_path / name).write_text("x")
+    move = parsed(example, tmp_path)
+    assert (move.source.upstream, move.target.upstream, move.edits) == ("blue", "green", True)
 
 
 def test_a_password_that_is_not_there_is_2(tmp_path: Path) -> None:
@@ -80,7 +92,7 @@ def test_an_operator_is_told_what_is_new_and_once_what_to_do(
 ) -> None:
     now = 0.0
     monkeypatch.setattr("amqpgate.cli.move_run.time.monotonic", lambda: now)
-    shown = Shown()
+    shown = MoveScreen()
     for at, step, text in (
         (0, "a", "a 5"),
         (1, "a", "a 4"),

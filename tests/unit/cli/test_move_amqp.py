@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from amqpgate.cli.failures import Failure
-from amqpgate.cli.move_amqp import BrokerLink
+from amqpgate.cli.move_amqp import MoveLink
 from amqpgate.cli.move_carry import carry, mark
 from amqpgate.config.address import AmqpUrl
 from amqpgate.move.document import ManagementUrl, MoveEnd
@@ -31,8 +31,8 @@ def end(port: int) -> MoveEnd:
     )
 
 
-def linked(port: int, vhost: str) -> BrokerLink:
-    link = BrokerLink(end(port), vhost, "guest", timeout=10)
+def linked(port: int, vhost: str) -> MoveLink:
+    link = MoveLink(end(port), vhost, "guest", timeout=10)
     link.open()
     link.ask(MINE, amqp.ChannelOpen(), amqp.ChannelOpenOk)
     link.ask(MINE, amqp.ConfirmSelect(), amqp.ConfirmSelectOk)
@@ -40,7 +40,7 @@ def linked(port: int, vhost: str) -> BrokerLink:
 
 
 @pytest.fixture
-def ends() -> Iterator[tuple[BrokerLink, BrokerLink]]:
+def ends() -> Iterator[tuple[MoveLink, MoveLink]]:
     """Two virtual hosts, each with the queue."""
     with embedded_broker("blue", "green") as (_, port):
         links = linked(port, "blue"), linked(port, "green")
@@ -51,7 +51,7 @@ def ends() -> Iterator[tuple[BrokerLink, BrokerLink]]:
             link.close()
 
 
-def fill(link: BrokerLink, *bodies: bytes, headers: Table | None = None) -> None:
+def fill(link: MoveLink, *bodies: bytes, headers: Table | None = None) -> None:
     for body in bodies:
         link.publish(
             MINE,
@@ -62,7 +62,7 @@ def fill(link: BrokerLink, *bodies: bytes, headers: Table | None = None) -> None
         link.expect(MINE, amqp.BasicAck)
 
 
-def take(link: BrokerLink) -> list[tuple[bytes, bool, Table | None]]:
+def take(link: MoveLink) -> list[tuple[bytes, bool, Table | None]]:
     """All that is there: body, whether it is marked, headers."""
     found = []
     while True:
@@ -75,7 +75,7 @@ def take(link: BrokerLink) -> list[tuple[bytes, bool, Table | None]]:
         found.append((event.body, got.redelivered, properties.headers))  # type: ignore[union-attr]
 
 
-def test_depths_are_of_queues_that_are_there(ends: tuple[BrokerLink, BrokerLink]) -> None:
+def test_depths_are_of_queues_that_are_there(ends: tuple[MoveLink, MoveLink]) -> None:
     blue, _ = ends
     fill(blue, b"1", b"2")
     assert blue.depths([]) == {}
@@ -84,9 +84,9 @@ def test_depths_are_of_queues_that_are_there(ends: tuple[BrokerLink, BrokerLink]
     assert blue.depths([QUEUE] * 450) == {QUEUE: (2, 0)}, "in several batches"
 
 
-def test_one_holds_a_name(ends: tuple[BrokerLink, BrokerLink]) -> None:
+def test_one_holds_a_name(ends: tuple[MoveLink, MoveLink]) -> None:
     blue, _ = ends
-    other = BrokerLink(blue.end, "blue", "guest")
+    other = MoveLink(blue.end, "blue", "guest")
     other.open()
     assert blue.hold("the name")
     assert not other.hold("the name")
@@ -94,7 +94,7 @@ def test_one_holds_a_name(ends: tuple[BrokerLink, BrokerLink]) -> None:
     other.close()
 
 
-def test_messages_are_carried_in_their_order(ends: tuple[BrokerLink, BrokerLink]) -> None:
+def test_messages_are_carried_in_their_order(ends: tuple[MoveLink, MoveLink]) -> None:
     blue, green = ends
     bodies = [str(number).encode() for number in range(300)]
     headers = Table.of({"CC": ["elsewhere"], "x-delivery-count": 3})
@@ -105,7 +105,7 @@ def test_messages_are_carried_in_their_order(ends: tuple[BrokerLink, BrokerLink]
     assert list(carry(QUEUE, blue, green)) == [], "and of nothing there is nothing"
 
 
-def test_what_a_client_had_is_marked_with_all_that_is_there(ends: tuple[BrokerLink, BrokerLink]) -> None:
+def test_what_a_client_had_is_marked_with_all_that_is_there(ends: tuple[MoveLink, MoveLink]) -> None:
     blue, green = ends
     fill(blue, b"1", b"2")
     mark(QUEUE, blue)
@@ -116,7 +116,7 @@ def test_what_a_client_had_is_marked_with_all_that_is_there(ends: tuple[BrokerLi
 
 @pytest.mark.parametrize("batches", [1, 2, 3])
 def test_stopped_in_the_middle_nothing_is_lost_and_copies_are_marked(
-    ends: tuple[BrokerLink, BrokerLink], batches: int
+    ends: tuple[MoveLink, MoveLink], batches: int
 ) -> None:
     blue, green = ends
     fill(blue, *(str(number).encode() for number in range(6)))
@@ -125,7 +125,7 @@ def test_stopped_in_the_middle_nothing_is_lost_and_copies_are_marked(
     for _ in range(batches):
         next(carrying)
     carrying.close()
-    again = [BrokerLink(link.end, link.vhost, "guest") for link in ends]
+    again = [MoveLink(link.end, link.vhost, "guest") for link in ends]
     blue.close()
     for link in again:
         link.open()
@@ -137,7 +137,7 @@ def test_stopped_in_the_middle_nothing_is_lost_and_copies_are_marked(
         link.close()
 
 
-def test_what_is_not_taken_stays(ends: tuple[BrokerLink, BrokerLink]) -> None:
+def test_what_is_not_taken_stays(ends: tuple[MoveLink, MoveLink]) -> None:
     blue, green = ends
     fill(blue, b"1", b"2", b"3")
     green.ask(MINE, amqp.QueueDelete(queue=QUEUE), amqp.QueueDeleteOk)
@@ -150,11 +150,11 @@ def test_what_is_not_taken_stays(ends: tuple[BrokerLink, BrokerLink]) -> None:
 
 
 def test_who_does_not_answer_is_named() -> None:
-    link = BrokerLink(end(free_port()), "v", "guest", timeout=1)
+    link = MoveLink(end(free_port()), "v", "guest", timeout=1)
     with pytest.raises(Failure, match=r"blue at amqp://127.0.0.1:\d+: "):
         link.open()
 
 
 def test_a_virtual_host_that_is_not_there_is_told_by_the_broker() -> None:
     with embedded_broker() as (_, port), pytest.raises(Failure, match="blue"):
-        BrokerLink(end(port), "nowhere", "guest", timeout=5).open()
+        MoveLink(end(port), "nowhere", "guest", timeout=5).open()

@@ -9,10 +9,10 @@ from amqpgate.move.differences import Differences
 from amqpgate.move.objects import BrokerObject
 from amqpgate.move.refusals import (
     MoveFacts,
+    MovingSession,
     QueueFacts,
     Refusal,
     RouteFacts,
-    SessionFacts,
     accepted,
     drain_estimate,
     refusals,
@@ -46,9 +46,9 @@ def queue(**more: object) -> QueueFacts:
     return QueueFacts(**{"vhost": "v", "name": "q", **more})  # type: ignore[arg-type]
 
 
-def client(**more: object) -> SessionFacts:
+def client(**more: object) -> MovingSession:
     said = {"route": "prod", "user": "u", "client": "c", "consumers": 0, "published": 0, **more}
-    return SessionFacts(**said)  # type: ignore[arg-type]
+    return MovingSession(**said)  # type: ignore[arg-type]
 
 
 def found(**more: object) -> list[Refusal]:
