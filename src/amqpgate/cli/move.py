@@ -321,9 +321,11 @@ def _plan_lines(
 
 
 def _refusal_lines(refusal: Refusal, word: str) -> Iterator[str]:
-    yield f"{word:<9}{refusal.name}: {refusal.says}"
+    from amqpgate.logs import on_one_line
+
+    yield f"{word:<9}{refusal.name}: {on_one_line(refusal.says)}"
     if refusal.remedy and word != "note":
-        yield f"         {refusal.remedy}"
+        yield f"         {on_one_line(refusal.remedy)}"
 
 
 def _plan_json(facts: MoveFacts, found: list[Refusal], stopping: list[Refusal]) -> str:

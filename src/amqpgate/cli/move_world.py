@@ -138,10 +138,10 @@ class MoveWorld:
         queues = tuple(self._queues(source))
         is_quiet = True
         if sessions and not any(queue.ready for queue in queues):
-            # A message that was delivered after its queue was looked at is not lost sight of so.
-            before = {one.id: one.delivered for one in sessions}
+            # A message that was delivered, or given back, after its queue was looked at is in no count.
+            before = {one.id: (one.delivered, one.unacked) for one in sessions}
             sessions, others = self._sessions(course)
-            is_quiet = before == {one.id: one.delivered for one in sessions}
+            is_quiet = before == {one.id: (one.delivered, one.unacked) for one in sessions}
         unsure: tuple[tuple[str, str], ...] = ()
         if (
             not sessions
@@ -235,7 +235,7 @@ class MoveWorld:
                 try:
                     for count in carry(queue, *links):
                         moved += count
-                        tell(f"{moved} messages of {vhost} {queue} are on {course.target}")
+                        tell(on_one_line(f"{moved} messages of {vhost} {queue} are on {course.target}"))
                 except Failure as failure:
                     # Again and again would make copies, each of them marked.
                     raise RefusedByBroker(failure.message) from None

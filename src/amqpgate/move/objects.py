@@ -13,6 +13,8 @@ from urllib.parse import quote
 
 import attrs
 
+from amqpgate.logs import on_one_line
+
 #: In the order in which they are made: each needs those before it only.
 ObjectKind: TypeAlias = Literal[
     "vhost",
@@ -77,7 +79,8 @@ class BrokerObject:
 
     def __str__(self) -> str:
         where = "" if self.kind in ("vhost", "user", "user-limit") else f"{self.vhost} "
-        return f"{self.kind} {where}{self.name}"
+        # Clients choose names.
+        return on_one_line(f"{self.kind} {where}{self.name}")
 
 
 @attrs.frozen

@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from amqpgate.logs import on_one_line
 from amqpgate.move.differences import Differences
 from amqpgate.move.document import Leftovers
 from amqpgate.move.objects import BrokerObject
@@ -57,7 +58,7 @@ class QueueFacts:
         return any(key in self.arguments or key in self.policy for key in _TTL)
 
     def __str__(self) -> str:
-        return f"{self.vhost} {self.name}"
+        return on_one_line(f"{self.vhost} {self.name}")
 
 
 @attrs.frozen(kw_only=True)

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import attrs
 
+from amqpgate.logs import on_one_line
 from amqpgate.move.document import Leftovers
 from amqpgate.move.objects import BrokerObject
 
@@ -68,7 +69,7 @@ class SeenQueue:
     consumers: int = 0
 
     def __str__(self) -> str:
-        return f"{self.vhost} {self.name}"
+        return on_one_line(f"{self.vhost} {self.name}")
 
 
 @attrs.frozen(kw_only=True)
@@ -82,7 +83,7 @@ class View:
     strangers: tuple[str, ...] = ()
     #: What the target lacks.
     missing: tuple[BrokerObject, ...] = ()
-    #: Whether nobody was given a message while the queues were looked at, one after the other.
+    #: Whether nobody was given a message, or gave one back, while the queues were looked at one by one.
     is_quiet: bool = True
     #: Queues of the target with messages that another run of the command may have moved, by virtual host: one
     #: of them may be marked as redelivered nowhere.

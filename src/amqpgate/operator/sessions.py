@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 
-from amqpgate.datapath.tables import Side
+from amqpgate.datapath.tables import OPEN, Side
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.session import Session
@@ -73,9 +73,13 @@ class SessionRow:
 
     @property
     def unacked(self) -> int | None:
-        """Deliveries that the client has to acknowledge, of all its channels; None: not all are known."""
+        """Deliveries that the client has to acknowledge, of its open channels; None: not all are known."""
         table = self.session.relay.channels
-        counts = [table.unacked(number) for number in self.session.channels.states if table.state(number)]
+        counts = [
+            table.unacked(number)
+            for number, channel in self.session.channels.states.items()
+            if table.state(number) == OPEN and channel.close is None
+        ]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def rate(self, index: int) -> float | None:

@@ -149,6 +149,10 @@ def test_queues_are_the_same_if_a_client_could_declare_both(
     assert is_same(there, wanted) is same
 
 
+def test_no_name_is_a_command_for_a_terminal() -> None:
+    assert "\x1b" not in str(BrokerObject("queue", "v", "q\x1b[2J\n", {}))
+
+
 def test_users_are_the_same_by_their_hash_alone() -> None:
     one = BrokerObject("user", "", "u", {"password_hash": "h", "hashing_algorithm": "s", "tags": "a"})
     assert is_same(one, one.with_body(tags=""))
