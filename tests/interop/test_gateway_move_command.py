@@ -151,6 +151,23 @@ def test_a_gateway_that_ends_in_the_middle_is_waited_for(stage: Stage) -> None:
     assert (stage.blue.ready(), stage.green.ready()) == (0, 0)
 
 
+def test_turned_back_from_a_broker_that_is_dead(stage: Stage) -> None:
+    with at_work(stage.gateway.port, publishers=4, consumers=2) as tally:
+        at_least(tally, 50)
+        done(stage, "run", "--until", "consumers")
+        stage.green.node.stop()
+        try:
+            code, said = stage.move("run", "--give-up-after", "1")
+            assert code == 1
+            assert "no answer from green" in said
+            assert "done: prod are on blue" in done(stage, "rollback")
+            at_least(tally, 50)
+        finally:
+            stage.green.node.start()
+    exact(tally)
+    assert stage.blue.ready() == 0
+
+
 # -- messages that nobody consumes ---------------------------------------------------------------------------
 
 

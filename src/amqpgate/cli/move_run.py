@@ -77,7 +77,7 @@ class Mover:
         """What is seen now."""
         from amqpgate.move.steps import next_step
 
-        view = self.world.look(self.course)
+        view = self.world.look(self.course, is_back=not self.copies)
         if self._draining_since is not None:
             view = attrs.evolve(view, drained_for=time.monotonic() - self._draining_since)
         if not self.copies:

@@ -127,14 +127,18 @@ class MoveWorld:
 
     # -- looking ---------------------------------------------------------------------------------------------
 
-    def look(self, course: Course) -> View:
+    def look(self, course: Course, *, is_back: bool = False) -> View:
         """What is seen now, but for what the target lacks."""
         from amqpgate.move.view import View
 
         source, target = self.ends(course)
-        routes = [one for name, gateway in self.gateways.items() for one in self.routes(name, gateway)]
-        strangers = source.management.strangers(self.document.vhosts) or ()
+        routes = tuple(one for name, gateway in self.gateways.items() for one in self.routes(name, gateway))
         sessions, others = self._sessions(course)
+        are_back = not sessions and all(one.leads_to(course.target) for one in routes)
+        if is_back and are_back and course.leftovers != "move":
+            # Nobody is there, and nothing was moved there. That broker may be dead.
+            return View(routes=routes)
+        strangers = source.management.strangers(self.document.vhosts) or ()
         queues = tuple(self._queues(source))
         is_quiet = True
         if sessions and not any(queue.ready for queue in queues):
@@ -151,7 +155,7 @@ class MoveWorld:
             there = self._queues(target)
             unsure = tuple((one.vhost, one.name) for one in there if one.ready)
         return View(
-            routes=tuple(routes),
+            routes=routes,
             sessions=tuple(sessions),
             queues=queues,
             strangers=(*others, *strangers),
