@@ -198,6 +198,8 @@ def rollback(
     from amqpgate.cli.move_run import Mover
 
     with _world(file, leftovers, timeout) as world:
+        # It goes on asking who does not answer, but not for a route that nobody has.
+        world.routes()
         mover = Mover(world, _course(world.document, back=True), copies=False)
         _until_done(mover, until=None, give_up_after=give_up_after, interval=interval)
         click.echo(f"done: {', '.join(world.document.routes)} are on {world.document.source.upstream}")

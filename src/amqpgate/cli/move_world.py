@@ -132,7 +132,7 @@ class MoveWorld:
         from amqpgate.move.view import View
 
         source, target = self.ends(course)
-        routes = tuple(one for name, gateway in self.gateways.items() for one in self.routes(name, gateway))
+        routes = tuple(self.routes())
         sessions, others = self._sessions(course)
         are_back = not sessions and all(one.leads_to(course.target) for one in routes)
         if is_back and are_back and course.leftovers != "move":
@@ -163,18 +163,16 @@ class MoveWorld:
             unsure=tuple(one for one in unsure if one not in self._sure),
         )
 
-    def routes(self, name: str, gateway: WatchedGateway) -> Iterator[SeenRoute]:
-        from amqpgate.move.view import SeenRoute
-
-        for row in rows_of(gateway.get("/routes"), "routes"):
-            if row["id"] in self.document.routes:
-                yield SeenRoute(
-                    gateway=name,
-                    route=str(row["id"]),
-                    upstreams=tuple(cast("Sequence[str]", row["upstreams"])),
-                    paused=bool(row["paused"]),
-                    waiting=_count(row, "waiting"),
-                )
+    def routes(self) -> list[SeenRoute]:
+        """Those that move, at every gateway. ``Failure`` where one has not all of them."""
+        found = []
+        for name, gateway in self.gateways.items():
+            rows = {str(row["id"]): row for row in rows_of(gateway.get("/routes"), "routes")}
+            for route in self.document.routes:
+                if route not in rows:
+                    raise Failure(f"amqpgate: {name} has no route '{route}'")
+                found.append(_route(name, rows[route]))
+        return found
 
     def rows(self, gateway: WatchedGateway, upstream: str) -> Iterator[Row]:
         """The sessions with that upstream which matter to the move."""
@@ -268,6 +266,18 @@ def _gone_is_fine() -> Iterator[None]:
     except Failure as failure:
         if "no session of that id" not in failure.message:
             raise
+
+
+def _route(gateway: str, row: Row) -> SeenRoute:
+    from amqpgate.move.view import SeenRoute
+
+    return SeenRoute(
+        gateway=gateway,
+        route=str(row["id"]),
+        upstreams=tuple(cast("Sequence[str]", row["upstreams"])),
+        paused=bool(row["paused"]),
+        waiting=_count(row, "waiting"),
+    )
 
 
 def _session(gateway: str, row: Row) -> SeenSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ from amqpgate.cli import main
 from amqpgate.cli.failures import Failure
 from amqpgate.cli.move_run import MoveScreen
 from amqpgate.cli.move_world import edit_routes
+from tests.support.answering import QuietHandler, answering
 from tests.unit.move.test_document import TEXT, parsed
 
 ROUTING = Path(__file__).parents[3] / "docs/routing.md"
@@ -64,6 +66,22 @@ def test_who_does_not_answer_is_1(tmp_path: Path) -> None:
     for verb in ("plan", "run"):
         result = CliRunner().invoke(main, ["move", verb, str(file)], env={"P": "x"})
         assert (result.exit_code, "no answer from green" in result.output) == (1, True), result.output
+
+
+def test_a_route_that_a_gateway_has_not_is_not_turned_back(tmp_path: Path) -> None:
+    class Handler(QuietHandler):
+        def do_GET(self) -> None:
+            body = json.dumps({"routes": [{"id": "other", "upstreams": ["blue"], "paused": False}]}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    file = tmp_path / "move.yaml"
+    with answering(Handler) as address:
+        file.write_text(TEXT.replace("a:1", address))
+        result = CliRunner().invoke(main, ["move", "rollback", str(file)], env={"P": "x"})
+    assert (result.exit_code, result.output) == (1, f"amqpgate: {address} has no route 'prod'\n")
 
 
 def test_a_route_is_edited_where_it_stands(tmp_path: Path) -> None:
