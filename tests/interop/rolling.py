@@ -104,7 +104,7 @@ class Consumer(Client):
     """pika's, with a few messages at a time."""
 
     def live(self) -> None:
-        with contextlib.closing(_Quiet(self.connect())) as guard:
+        with contextlib.closing(Quiet(self.connect())) as guard:
             channel = guard.connection.channel()
             channel.basic_qos(prefetch_count=10)
             for method, _, body in channel.consume(QUEUE, inactivity_timeout=0.2):
@@ -123,7 +123,7 @@ class PatientPublisher(Client):
     _number: int = attrs.field(default=0, init=False)
 
     def live(self) -> None:
-        with contextlib.closing(_Quiet(self.connect())) as guard:
+        with contextlib.closing(Quiet(self.connect())) as guard:
             channel = guard.connection.channel()
             channel.confirm_delivery()
             while not self.stop.is_set():
@@ -175,7 +175,7 @@ class HastyPublisher(Client):
 
 
 @attrs.define
-class _Quiet:
+class Quiet:
     """Closes a connection, whatever has become of it."""
 
     connection: pika.BlockingConnection

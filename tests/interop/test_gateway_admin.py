@@ -158,6 +158,7 @@ def test_a_session_in_the_list_and_alone(window: Window) -> None:
             "pooled": False,
             "channels": 2,
             "consumers": 1,
+            "unacked": 0,
             "flow": "running",
             "published": 3,
             "published_bytes": 15,

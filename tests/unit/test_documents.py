@@ -104,6 +104,7 @@ ELSEWHERE = {
     "# gateway.yaml": "tests/unit/chart/test_readme.py",
     "# For prometheus-adapter:": "here",
     "rule_files:": "here",
+    "# move.yaml": "tests/unit/cli/test_move.py",
     "apiVersion: apps/v1": "tests/unit/inject/test_manifests.py",
     "initContainers:": "tests/unit/inject/test_manifests.py",
 }

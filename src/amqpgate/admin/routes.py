@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from amqpgate.admin.answering import answer
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
-from amqpgate.admin.schemas import COUNT, TEXT, TRUTH, listed, of
+from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, listed, of
 from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.telemetry.answers import JSON, Answers
 from amqpgate.yamldoc import Secret
@@ -42,7 +42,16 @@ def route_handlers(subject: AdminSubject, token: Secret | None) -> list[Route]:
         return PlainTextResponse(f"{verb}d\n")
 
     incomplete = ResponseDoc("Not every worker has answered.")
-    row = of(id=TEXT, policy=TEXT, paused=TRUTH, waiting=COUNT, upstreams=listed(TEXT), mirror=TEXT)
+    row = of(
+        id=TEXT,
+        policy=TEXT,
+        paused=TRUTH,
+        waiting=COUNT,
+        most_waiting=COUNT,
+        longest_wait=NUMBER,
+        upstreams=listed(TEXT),
+        mirror=TEXT,
+    )
     return [
         Path(
             "/routes",

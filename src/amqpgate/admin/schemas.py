@@ -46,6 +46,8 @@ def _column(name: str) -> Schema:
         return COUNT
     if name in _TRUTHS:
         return TRUTH
+    if name == "unacked":
+        return or_null(COUNT)
     if name.endswith("_rate"):
         return or_null(NUMBER)
     return TEXT if name in ("id", "vhost", "version", "upstream_version", "flow") else or_null(TEXT)

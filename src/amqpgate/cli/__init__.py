@@ -22,6 +22,7 @@ and what it needs from the rooms below when it runs: so all is quick, and ``run`
 ``top``, ``sessions``, ``decisions``, ``close``  look at a running gateway, and end a session
 ``route``   list, pause, resume
 ``drain``   part with the clients, and end; ``pause`` and ``resume`` new connections: in ``lifecycle``
+``move``    clients from one broker to another; its parts are in ``move_*``
 ``takeover``  take another gateway's place
 ``tap``     watch operations while they pass; ``pcap`` writes them for Wireshark
 ``asking``, ``watching``  a running gateway, by its admin interface
@@ -56,6 +57,7 @@ VERBS: Final[dict[str, str]] = {
     "drain": "lifecycle",
     "health": "health",
     "inject": "inject",
+    "move": "move",
     "pause": "lifecycle",
     "policy": "policy",
     "reload": "reload",

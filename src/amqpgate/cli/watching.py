@@ -47,12 +47,19 @@ class WatchedGateway(NamedTuple):
         """What it says to that order. Raises ``Failure``."""
         return self._said("POST", path, json.dumps(body))
 
+    def order(self, path: str) -> None:
+        """An order that is answered by a word. Raises ``Failure``."""
+        self._text("POST", path, None)
+
     def _said(self, verb: str, path: str, body: str | None) -> Row:
+        return cast("Row", json.loads(self._text(verb, path, body)))
+
+    def _text(self, verb: str, path: str, body: str | None) -> str:
         headers = {**self.headers, "Content-Type": "application/json"} if body is not None else self.headers
         status, _, text = ask(self.address, verb, path, timeout=self.timeout, headers=headers, body=body)
         if status not in (HTTPStatus.OK, HTTPStatus.ACCEPTED):
             raise Failure(text or f"amqpgate: {url_of(self.address)}{path} says {status}")
-        return cast("Row", json.loads(text))
+        return text
 
     def events(self, *only: str) -> Iterator[tuple[str, Row]]:
         """Names and data of events, for as long as the gateway is there. Raises ``Failure``."""

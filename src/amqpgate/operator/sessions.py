@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 
-from amqpgate.datapath.tables import Side
+from amqpgate.datapath.tables import OPEN, Side
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.session import Session
@@ -71,6 +71,17 @@ class SessionRow:
         channels = self.session.channels.states.made()
         return sum(channel.consuming.count for _, channel in channels if channel.consuming is not None)
 
+    @property
+    def unacked(self) -> int | None:
+        """Deliveries that the client has to acknowledge, of its open channels; None: not all are known."""
+        table = self.session.relay.channels
+        counts = [
+            table.unacked(number)
+            for number, channel in self.session.channels.states.items()
+            if table.state(number) == OPEN and channel.close is None
+        ]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
     def rate(self, index: int) -> float | None:
         return self.rates.rate(self.session.id, index)
 
@@ -100,6 +111,7 @@ COLUMNS: Final[Mapping[str, _Column]] = {
     "pooled": lambda row: row.session.upstream.is_pooled,
     "channels": lambda row: len(row.session.channels.states),
     "consumers": lambda row: row.consumers,
+    "unacked": lambda row: row.unacked,
     "flow": lambda row: row.flow,
     "published": lambda row: row.session.relay.up.messages,
     "published_bytes": lambda row: row.session.relay.up.body_bytes,

@@ -65,6 +65,8 @@ class Router:
                     "policy": policy,
                     "paused": pause.is_paused,
                     "waiting": pause.waiting,
+                    "most_waiting": route.pause.most,
+                    "longest_wait": route.pause.timeout,
                     "upstreams": upstreams,
                     "mirror": route.upstream.mirror.shown if route.upstream.mirror is not None else "",
                 }
