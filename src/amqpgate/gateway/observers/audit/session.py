@@ -250,6 +250,9 @@ class AuditObserver(SessionObserver):
             said: dict[str, object] = {"policy": policy, "items": list(result.items)}
             if isinstance(changed, amqp.QueueDeclare):
                 said |= {"durable": changed.durable, "arguments": entries_of(changed.arguments)}
+                said["auto_delete"] = changed.auto_delete
+            if result.left:
+                said["left"] = result.left
             self.writer.event("adapted", kind_of(operation, verdict), detail=json_of(said))
 
     def rejected(self, denial: Denial) -> None:
