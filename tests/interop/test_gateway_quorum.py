@@ -12,10 +12,9 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from tests.interop.test_gateway_compatibility import CONFIG, DENIED, connected, outcome, with_arguments
+from tests.interop.test_gateway_compatibility import CONFIG, connected, outcome, with_arguments
 from tests.support.inprocess import InProcess, serving
 from tests.support.rabbitmq import RabbitMQ
-from tests.support.rabbitmq_root import root_of_4
 
 pytestmark = pytest.mark.slow
 
@@ -36,26 +35,14 @@ spec:
 Step: TypeAlias = Callable[[BlockingChannel, str], object]
 
 
-@pytest.fixture(scope="module")
-def four() -> Iterator[RabbitMQ]:
-    node = RabbitMQ(
-        root=root_of_4(), config=[f"deprecated_features.permit.{name} = false" for name in DENIED]
-    )
-    try:
-        node.start()
-        yield node
-    finally:
-        node.destroy()
-
-
 @pytest.fixture(scope="module", params=["own", "pooled"])
 def gate(
-    four: RabbitMQ, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    denying_four: RabbitMQ, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[InProcess]:
     folder = tmp_path_factory.mktemp("quorum")
     (folder / "policies").mkdir()
     (folder / "policies" / "three.yaml").write_text(PROFILE)
-    with serving(CONFIG.format(port=four.port, connections=request.param), folder=folder) as running:
+    with serving(CONFIG.format(port=denying_four.port, connections=request.param), folder=folder) as running:
         yield running
 
 
@@ -179,16 +166,16 @@ def on_three(rabbitmq: RabbitMQ) -> Callable[[str], object]:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_it_is_on_four_as_on_three(
-    on_three: Callable[[str], object], four: RabbitMQ, gate: InProcess, row: str
+    on_three: Callable[[str], object], denying_four: RabbitMQ, gate: InProcess, row: str
 ) -> None:
     queue = f"quorum-{secrets.token_hex(4)}"
     step, kind = ROWS[row]
     assert outcome(gate.port(), step, queue) == on_three(row)
     if kind is not None:
-        assert type_of(four, queue) == kind
+        assert type_of(denying_four, queue) == kind
 
 
-def test_a_rule_says_what_becomes_of_others(four: RabbitMQ, gate: InProcess) -> None:
+def test_a_rule_says_what_becomes_of_others(denying_four: RabbitMQ, gate: InProcess) -> None:
     """Auto-delete and priorities, by rules; and the other way about."""
     mark = secrets.token_hex(4)
     said: dict[str, Step] = {
@@ -199,16 +186,19 @@ def test_a_rule_says_what_becomes_of_others(four: RabbitMQ, gate: InProcess) -> 
     kinds = {}
     for queue, step in said.items():
         assert outcome(gate.port(), step, queue) == "ok"
-        kinds[queue.rpartition("-")[0]] = type_of(four, queue)
+        kinds[queue.rpartition("-")[0]] = type_of(denying_four, queue)
     assert kinds == {"quorum-expire": "quorum", "quorum-ten": "quorum", "quorum-classic": "classic"}
 
 
-def test_what_asks_before_it_deletes_is_540_directly(four: RabbitMQ) -> None:
+def test_what_asks_before_it_deletes_is_540_directly(denying_four: RabbitMQ) -> None:
     queue = f"quorum-{secrets.token_hex(4)}"
     arguments = with_arguments(x_queue_type="quorum")
-    with connected(four.port) as connection:
+    with connected(denying_four.port) as connection:
         connection.channel().queue_declare(queue, durable=True, arguments=arguments)
-    assert outcome(four.port, lambda channel, name: channel.queue_delete(name, if_empty=True), queue) == 540
+    assert (
+        outcome(denying_four.port, lambda channel, name: channel.queue_delete(name, if_empty=True), queue)
+        == 540
+    )
 
 
 def test_a_rejected_message_comes_for_ever(gate: InProcess) -> None:

@@ -12,6 +12,9 @@ item                  what is changed, where the client's method asks for it
 ``quorum-queue``      a queue that is to be one becomes a quorum queue (`quorum_queues`)
 ``classic-queue``     a queue that is to be classic becomes so
 ``left-classic``      nothing: a queue that is to be a quorum queue cannot be one
+``x-death``           what a message has died of is kept for the next time (`deaths`)
+``conditional-delete``
+                      a delete has no conditions: the broker was asked before (`conditional_delete`)
 ``quorum-prefetch``   where there are such rules, basic.qos for the channel is for each consumer: quorum
                       queues know no other
 ====================  =======================================================================================
@@ -41,6 +44,7 @@ Item: TypeAlias = Literal[
     "left-classic",
     "quorum-prefetch",
     "conditional-delete",
+    "x-death",
 ]
 
 _TYPE: Final = quorum_queues.TYPE

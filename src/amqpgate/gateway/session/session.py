@@ -17,6 +17,7 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import SessionLimits
+from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.channel_close import SessionChannels, unheard
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.consumers import Consumers
@@ -110,6 +111,8 @@ class Session:
         """Whether the headers of messages that the client gets are needed, too."""
         rewriter, bridge = self.session_policies.rewriter, self.bridge
         if rewriter is not None and rewriter.transform.naming is not None:
+            return True
+        if deaths.are_counted(self.session_policies.compatibility):
             return True
         return bridge is not None and (bridge.maps(Side.UPSTREAM) or bool(bridge.channel_flows))
 

@@ -38,6 +38,8 @@ class Compatibility:
     drops_retired: bool
     delivery_limits: tuple[CompiledLimit, ...]
     quorum_queues: tuple[CompiledQuorum, ...]
+    #: Whether ``x-death`` of a message that is published again counts on.
+    counts_deaths: bool
 
     def delivery_limit(self, queue: str) -> int | None:
         """That of a quorum queue which does not say it itself."""
@@ -71,6 +73,7 @@ def session_compatibilities(session: SessionSelection[CompatibilityPolicy]) -> C
             policy.spec.retired_arguments == "drop",
             tuple(_limits(policy.spec.delivery_limits, session)),
             tuple(compiled_quorum(policy.spec.quorum_queues, session.values)),
+            policy.spec.republished_deaths == "count",
         )
         for policy in (one.policy for one in session.policies if one.is_sure)
     )
@@ -125,6 +128,7 @@ def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
             and spec.retired_arguments == "keep"
             and not spec.delivery_limits
             and not spec.quorum_queues
+            and spec.republished_deaths == "broker"
         ):
             yield Finding(
                 "problem",

@@ -97,6 +97,13 @@ class CompatibilitySpec:
             default="those that clients ask for",
         ),
     )
+    republished_deaths: Literal["count", "broker"] = attrs.field(
+        default="count",
+        metadata=doc(
+            "`count`: `x-death` of a message that is published again counts on, as on RabbitMQ 3; `broker`: "
+            "as the broker counts, which begins anew"
+        ),
+    )
 
     RESERVED_KEYS: ClassVar[dict[str, str]] = {"enforcePercent": _NO_SHADOW}
 

@@ -10,7 +10,7 @@ HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: CompatibilityPolicy\nmetadata: {
 
 
 #: Every item that is on by itself.
-OFF = "transientQueues: {become: transient}\nretiredArguments: keep"
+OFF = "transientQueues: {become: transient}\nretiredArguments: keep\nrepublishedDeaths: broker"
 
 
 def document(name: str, spec: str = "", subject: str = "") -> str:

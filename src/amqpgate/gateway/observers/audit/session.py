@@ -244,6 +244,9 @@ class AuditObserver(SessionObserver):
         self.writer.event("denied", kind, reply_code=why.code, reason=why.text)
 
     def adapted(self, channel: int, method: Method, policy: str, result: Adapted) -> None:
+        if isinstance(method, amqp.BasicPublish):
+            # Messages are counted by the metric; an event for each would be as many as there are.
+            return
         verdict, operation = self._judgement(channel, method)
         if not self.writer.decide(operation).is_silent:
             changed = result.method
