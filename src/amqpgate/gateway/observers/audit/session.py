@@ -83,6 +83,12 @@ class AuditObserver(SessionObserver):
         elif isinstance(method, amqp.BasicQos) and method.global_:
             # RabbitMQ 4 takes it for each consumer.
             operation = attrs.evolve(operation, arguments={"global": True})
+        elif isinstance(method, amqp.QueueDelete) and (method.if_unused or method.if_empty):
+            # Which a quorum queue does not know.
+            said = {"if_unused": method.if_unused, "if_empty": method.if_empty}
+            operation = attrs.evolve(
+                operation, arguments={name: True for name, is_so in said.items() if is_so}
+            )
         elif isinstance(method, amqp.ChannelOpen):
             # There is nothing of its last use.
             self._channels.pop(channel, None)
