@@ -56,7 +56,7 @@ def seen(
     usage: DataFrame, events: DataFrame, is_quorum: Callable[[str], bool] = lambda _: False
 ) -> SeenRequests:
     """What clients have declared, and asked for. ``is_quorum``: whether a queue is to be a quorum queue."""
-    used = _asked(usage).unionByName(_large(usage))
+    used = _asked(usage).unionByName(_large(usage), allowMissingColumns=True)
     frame = _declares(events).unionByName(used, allowMissingColumns=True).orderBy(F.desc("times"))
     rows = frame.limit(MOST + 1).collect()
     left_out = frame.count() - MOST if len(rows) > MOST else 0

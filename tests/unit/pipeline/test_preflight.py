@@ -16,6 +16,8 @@ from amqpgate.cli import main
 from amqpgate.pipeline import preflight as job
 from amqpgate.pipeline.preflight import seen
 from amqpgate.pipeline.reading import schema
+from amqpgate.pipeline.report_parts import ReportTable, Word
+from amqpgate.pipeline.report_upgrade import upgrade
 from amqpgate.records import Event
 from tests.support.audit_records import START, event, table_of, usage, write
 from tests.unit.pipeline.conftest import SETTINGS
@@ -120,6 +122,22 @@ def test_rows_beyond_the_limit_are_counted(spark: SparkSession, monkeypatch: pyt
         spark.createDataFrame(table_of("events", EVENTS), schema("events")),
     )
     assert (len(found.requests), found.left_out) == (2, 6)
+
+
+def test_the_report_has_a_section(spark: SparkSession) -> None:
+    section = upgrade(
+        spark.createDataFrame(table_of("usage", USAGE), schema("usage")),
+        spark.createDataFrame(table_of("events", EVENTS), schema("events")),
+        top=2,
+    )
+    assert section.title == "Before RabbitMQ 4.3"
+    fails, differs = section.parts
+    assert isinstance(fails, ReportTable)
+    assert isinstance(differs, ReportTable)
+    assert (len(fails.rows), fails.more, len(differs.rows)) == (2, 1, 1)
+    (outcome, user, vhost, request, _, times, since, *_) = differs.rows[0]
+    assert (outcome, user, vhost, request, times) == (Word("differs"), "celery", "/", "basic.qos", 3)
+    assert since == START
 
 
 def test_definitions_are_enough(tmp_path: Path) -> None:
