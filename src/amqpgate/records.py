@@ -244,6 +244,10 @@ class Usage(Record):
     requests: int = attrs.field(metadata=_column("int64", "how often: of messages, their number"))
     messages: int = attrs.field(metadata=_column("int64", "messages; 0 of methods that carry none"))
     bytes: int = attrs.field(metadata=_column("int64", "bytes of their bodies"))
+    largest_body: int | None = attrs.field(
+        default=None,
+        metadata=_column("int64", "bytes of the largest of them", null=True, later=True),
+    )
 
 
 TABLES: Final[Mapping[Sort, type[Record]]] = {"events": Event, "usage": Usage}

@@ -10,6 +10,7 @@ import pytest
 
 from tests.interop.steps import Setting
 from tests.support.rabbitmq import RabbitMQ
+from tests.support.rabbitmq_root import root_of_4
 from tests.support.routes import Route
 
 INTEROP = str(__file__).rpartition("/")[0]
@@ -38,6 +39,20 @@ class Vhosts:
 @pytest.fixture(scope="session")
 def vhosts(rabbitmq: RabbitMQ) -> Vhosts:
     return Vhosts(rabbitmq)
+
+
+@pytest.fixture(scope="session")
+def denying_four() -> Iterator[RabbitMQ]:
+    """A RabbitMQ 4 that denies what later versions deny."""
+    denied = ("transient_nonexcl_queues", "global_qos")
+    node = RabbitMQ(
+        root=root_of_4(), config=[f"deprecated_features.permit.{name} = false" for name in denied]
+    )
+    try:
+        node.start()
+        yield node
+    finally:
+        node.destroy()
 
 
 @pytest.fixture

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import attrs
 import click
 
 from amqpgate.cli.audit_job import chosen_options, job, running
@@ -13,7 +16,7 @@ from amqpgate.cli.failures import Failure, reported
 
 if TYPE_CHECKING:
     from amqpgate.pipeline.preflight import Seen
-    from amqpgate.policy.tools.preflight import Target, Trouble
+    from amqpgate.policy.tools.preflight import BrokerRequest, Target, Trouble
 
 _COLUMNS: Final = (
     "outcome",
@@ -39,7 +42,13 @@ _COLUMNS: Final = (
     show_default=True,
     help="The version of RabbitMQ that clients are to go to.",
 )
-def preflight(target: Target) -> None:
+@click.option(
+    "--quorum",
+    metavar="PATTERN",
+    multiple=True,
+    help="Queues that are to be quorum queues, such as 'orders.*'; several times for several.",
+)
+def preflight(target: Target, quorum: tuple[str, ...]) -> None:
     """Show which requests of clients fail on RabbitMQ 4, or mean something else there.
 
     FOLDER has the records of gateways in front of the old broker. Where no gateway has run yet it may be a
@@ -51,12 +60,13 @@ def preflight(target: Target) -> None:
     closed       the channel ends
     refused      definitions with it cannot be imported
     may-be-lost  the connection ends where the broker denies the feature
-    may-differ   it means something else where the broker denies the feature
+    may-differ   it means something else where the broker denies the feature, or in some cases
     differs      it means something else
 
     \b
     amqpgate audit preflight audit --target 4.3
     amqpgate audit preflight definitions.json --format json
+    amqpgate audit preflight audit --quorum 'orders.*' --quorum invoices
 
     \b
     Exit codes:
@@ -66,12 +76,16 @@ def preflight(target: Target) -> None:
     """
     from amqpgate.policy.tools.preflight import FAILS
 
-    found = _of_definitions(target) if Path(chosen_options().folder).is_file() else _of_records(target)
+    def is_quorum(queue: str) -> bool:
+        return any(fnmatchcase(queue, pattern) for pattern in quorum)
+
+    is_file = Path(chosen_options().folder).is_file()
+    found = _of_definitions(target, is_quorum) if is_file else _of_records(target, is_quorum)
     if any(row[0] in FAILS for row in found):
         sys.exit(1)
 
 
-def _of_definitions(target: Target) -> list[tuple[object, ...]]:
+def _of_definitions(target: Target, is_quorum: Callable[[str], bool]) -> list[tuple[object, ...]]:
     from amqpgate.cli.audit_output import replaced, write_rows
     from amqpgate.policy.tools.definition_requests import requests_in
     from amqpgate.policy.tools.preflight import troubles
@@ -82,24 +96,30 @@ def _of_definitions(target: Target) -> list[tuple[object, ...]]:
             data = Path(options.folder).read_bytes()
         except OSError as error:
             raise Failure(f"amqpgate: {options.folder}: {error.strerror}") from None
-        wanted = (one for one in requests_in(data, options.folder) if options.vhost in (None, one.vhost))
+        asked = (_marked(one, is_quorum) for one in requests_in(data, options.folder))
+        wanted = (one for one in asked if options.vhost in (None, one.vhost))
         rows = sorted(_row(trouble) for request in wanted for trouble in troubles(request, target))
     with replaced(options.output) as out:
         write_rows(_COLUMNS, rows, options.format, out)
     return rows
 
 
-def _of_records(target: Target) -> list[tuple[object, ...]]:
+def _of_records(target: Target, is_quorum: Callable[[str], bool]) -> list[tuple[object, ...]]:
     with running() as run:
         from amqpgate.pipeline.preflight import SCHEMA, seen
         from amqpgate.policy.tools.preflight import troubles
 
-        found = seen(run.read("usage").frame, run.read("events").frame)
+        found = seen(run.read("usage").frame, run.read("events").frame, is_quorum)
         if found.left_out:
             click.echo(f"{found.left_out:,} rows with the fewest requests are left out", err=True)
         rows = [_row(trouble, one) for one in found.requests for trouble in troubles(one.request, target)]
         run.write(run.spark.createDataFrame(rows, SCHEMA))
         return rows
+
+
+def _marked(request: BrokerRequest, is_quorum: Callable[[str], bool]) -> BrokerRequest:
+    becomes = request.kind.startswith("queue.") and is_quorum(request.name)
+    return attrs.evolve(request, becomes_quorum=becomes)
 
 
 def _row(trouble: Trouble, seen: Seen | None = None) -> tuple[object, ...]:

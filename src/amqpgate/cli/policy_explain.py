@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
@@ -16,6 +17,7 @@ from amqpgate.cli.policy_files import default_access_option, read_policies
 
 if TYPE_CHECKING:
     from amqpgate.config import Settings
+    from amqpgate.gateway.session.broker_side import BrokerSide
     from amqpgate.policy.engine.requests import Request
     from amqpgate.policy.kinds.common import DefaultAccess
     from amqpgate.policy.tools.explain import Explanation
@@ -52,6 +54,13 @@ _WHO = r"user|vhost|source|listener|tls\.(?:subject|commonName|name)|client\.[^=
 )
 @click.option("--body-bytes", type=click.IntRange(min=0), metavar="N", help="Size of the message's body.")
 @click.option("--passive", is_flag=True, help="Of a declare: only ask whether the name exists.")
+@click.option(
+    "--flag",
+    "flags",
+    multiple=True,
+    type=click.Choice(["durable", "exclusive", "auto-delete"]),
+    help="Of queue.declare: what the queue is to be.",
+)
 @click.option("--shadow", is_flag=True, help="As if policies in mode shadow were enforced.")
 @default_access_option
 @click.option(
@@ -75,6 +84,7 @@ def explain(
     header: tuple[str, ...],
     body_bytes: int | None,
     passive: bool,
+    flags: tuple[str, ...],
     shadow: bool,
     default_access: DefaultAccess,
     config: Path | None,
@@ -95,6 +105,7 @@ def explain(
       0  the request is explained, allowed or denied
       2  the command line or the policies are wrong
     """
+    from amqpgate.gateway.session.broker_side import broker_side
     from amqpgate.policy.engine.requests import Request
     from amqpgate.policy.tools.explain import explain as explained
     from amqpgate.policy.tools.explained import as_data
@@ -114,6 +125,7 @@ def explain(
             "arguments": _pairs("--argument", argument),
             "properties": _pairs("--property", properties),
             "headers": _pairs("--header", header),
+            "flags": [*flags],
         }
         optional: list[tuple[str, str | int | None]] = [
             ("exchange", exchange),
@@ -125,10 +137,15 @@ def explain(
         asked |= {key: value for key, value in optional if value is not None}
         request: Request = structure(from_python(asked, "command line"), Request)
         said = explained(found, request.operation(), shadow=shadow, logins=logins)
+        side = broker_side(found, said.operation, flags) if said.verdict.allowed else None
     if as_json:
-        click.echo(json.dumps(as_data(said), indent=2))
-    else:
-        for line in lines_of(said):
+        broker = None if side is None else attrs.asdict(side)
+        click.echo(json.dumps(as_data(said) | {"broker": broker}, indent=2))
+        return
+    for line in lines_of(said):
+        click.echo(line)
+    if side is not None:
+        for line in broker_lines(side):
             click.echo(line)
 
 
@@ -181,6 +198,16 @@ def _pairs(option: str, given: tuple[str, ...]) -> dict[str, Plain]:
         else:
             found[name] = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
     return found
+
+
+def broker_lines(side: BrokerSide) -> Iterator[str]:
+    """What the broker gets, for people."""
+    if side.refused:
+        yield f"the broker gets nothing: {side.refused}"
+        return
+    yield f"the broker gets {side.request}"
+    if side.policy:
+        yield f"  by {side.policy}: {', '.join(side.items)}" + (f" ({side.left})" if side.left else "")
 
 
 def lines_of(said: Explanation) -> Iterator[str]:

@@ -113,22 +113,24 @@ cdef inline void debit(PyObject* buckets, uint64_t tokens) noexcept:
         drawn(item(buckets, i), <double>tokens)
 
 
-cdef inline int tally(PyObject* flow, uint64_t messages, uint64_t body_bytes, double now) except -1:
-    """Count what passed."""
+cdef inline int tally(
+    PyObject* flow, uint64_t messages, uint64_t body_bytes, uint64_t largest, double now
+) except -1:
+    """Count what passed; ``largest`` is that of the bodies."""
     (<Flow>flow).messages += messages
     (<Flow>flow).body_bytes += body_bytes
     if (<Flow>flow).meter is not None:
-        measure((<Flow>flow).meter, messages, body_bytes, now)
+        measure((<Flow>flow).meter, messages, body_bytes, largest, now)
     return 0
 
 
 cdef int tally_one(PyObject* flow, PyObject* meter, uint64_t body_bytes, double now) except -1:
     """Count a message of the flow; by the meter, where there is one."""
     if meter == NULL:
-        return tally(flow, 1, body_bytes, now)
+        return tally(flow, 1, body_bytes, body_bytes, now)
     (<Flow>flow).messages += 1
     (<Flow>flow).body_bytes += body_bytes
-    return measure(<Meter>meter, 1, body_bytes, now)
+    return measure(<Meter>meter, 1, body_bytes, body_bytes, now)
 
 
 cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t body_bytes) noexcept:

@@ -7,12 +7,12 @@ cdef class Meter:
         self.row = row
         self.book = book
 
-    def count(self, uint64_t messages, uint64_t body_bytes, double now):
-        measure(self, messages, body_bytes, now)
+    def count(self, uint64_t messages, uint64_t body_bytes, double now, uint64_t largest=0):
+        measure(self, messages, body_bytes, largest, now)
 
     def read(self):
-        told = self.messages, self.body_bytes, self.first, self.last
-        self.messages = self.body_bytes = 0
+        told = self.messages, self.body_bytes, self.first, self.last, self.largest
+        self.messages = self.body_bytes = self.largest = 0
         self.is_booked = False
         return told
 
@@ -25,11 +25,15 @@ cdef int enter(Meter meter, double now) except -1:
     return 0
 
 
-cdef inline int measure(Meter meter, uint64_t messages, uint64_t body_bytes, double now) except -1:
+cdef inline int measure(
+    Meter meter, uint64_t messages, uint64_t body_bytes, uint64_t largest, double now
+) except -1:
     """Count."""
     if not meter.is_booked:
         enter(meter, now)
     meter.last = now
     meter.messages += messages
     meter.body_bytes += body_bytes
+    if largest > meter.largest:
+        meter.largest = largest
     return 0

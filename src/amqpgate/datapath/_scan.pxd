@@ -105,7 +105,7 @@ cdef class Bucket:
 cdef class Meter:
     cdef public object row
     cdef list book
-    cdef readonly uint64_t messages, body_bytes
+    cdef readonly uint64_t messages, body_bytes, largest
     cdef readonly double first, last
     cdef bint is_booked
 

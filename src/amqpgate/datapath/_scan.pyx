@@ -75,7 +75,7 @@ cdef int scan_c(
     cdef unsigned char* method
     cdef Py_ssize_t method_size, gap
     cdef double message_room, byte_room
-    cdef uint64_t messages, body_bytes
+    cdef uint64_t messages, body_bytes, largest_body
     # Of them, those that the flows before the present one have counted; and of the publish that probably comes
     # next, if it has as much content as this one, where it is, its hash, and its entry, on its way from memory.
     cdef uint64_t told_messages, told_bytes
@@ -405,7 +405,7 @@ cdef int scan_c(
             flow == NULL or not ((<Flow>flow).sample_every or (<Flow>flow)._peeks & PEEKS_REWRITES)
         )
         peeks = (<Flow>flow)._peeks if flow != NULL else 0
-        messages = body_bytes = told_messages = told_bytes = 0
+        messages = body_bytes = told_messages = told_bytes = largest_body = 0
         ahead, coming = NULL, NULL
         begun = True
         while True:
@@ -443,6 +443,8 @@ cdef int scan_c(
                 renumber(p, slot.to)
             messages += 1
             body_bytes += body
+            if body > largest_body:
+                largest_body = body
             pos = stop
             begun = False
             p = buf + pos
@@ -488,8 +490,9 @@ cdef int scan_c(
                     other, p, q, buf + end - q, number, &spent, header_largest, body_largest, captured
                 ):
                     break
-                tally(flow, messages - told_messages, body_bytes - told_bytes, now)
+                tally(flow, messages - told_messages, body_bytes - told_bytes, largest_body, now)
                 told_messages, told_bytes = messages, body_bytes
+                largest_body = 0
                 flow = other
                 method = p
                 method_size = gap = <Py_ssize_t>length + 14
@@ -521,7 +524,7 @@ cdef int scan_c(
                 tell_apart(channels, content.kind, messages, body_bytes)
             if flow != NULL:
                 if messages > told_messages:
-                    tally(flow, messages - told_messages, body_bytes - told_bytes, now)
+                    tally(flow, messages - told_messages, body_bytes - told_bytes, largest_body, now)
                 charge(flow, messages, body_bytes)
         if not begun:
             content.due = 0

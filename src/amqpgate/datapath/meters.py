@@ -22,13 +22,15 @@ class Meter:
     messages: int = attrs.field(default=0, init=False)
     #: Of bodies.
     body_bytes: int = attrs.field(default=0, init=False)
+    #: Bytes of the largest body.
+    largest: int = attrs.field(default=0, init=False)
     #: Of the first and the last count, on the data path's clock.
     first: float = attrs.field(default=0.0, init=False)
     last: float = attrs.field(default=0.0, init=False)
     _is_booked: bool = attrs.field(default=False, init=False)
 
-    def count(self, messages: int, body_bytes: int, now: float) -> None:
-        """So many messages, of ``body_bytes`` in all."""
+    def count(self, messages: int, body_bytes: int, now: float, largest: int = 0) -> None:
+        """So many messages, of ``body_bytes`` in all, the largest of which has so many of them."""
         if not self._is_booked:
             self.book.append(self)
             self._is_booked = True
@@ -36,10 +38,12 @@ class Meter:
         self.last = now
         self.messages += messages
         self.body_bytes += body_bytes
+        self.largest = max(self.largest, largest)
 
-    def read(self) -> tuple[int, int, float, float]:
-        """Messages, bytes, first and last since it was last read. It has to be taken from the book."""
-        told = self.messages, self.body_bytes, self.first, self.last
-        self.messages = self.body_bytes = 0
+    def read(self) -> tuple[int, int, float, float, int]:
+        """Messages, bytes, first and last since it was last read, and bytes of the largest body. It has to be
+        taken from the book."""
+        told = self.messages, self.body_bytes, self.first, self.last, self.largest
+        self.messages = self.body_bytes = self.largest = 0
         self._is_booked = False
         return told

@@ -465,7 +465,7 @@ def _count(lane: Lane, content: PendingContent, now: float) -> None:
         flow.body_bytes += body_bytes
         meter = content.meter or flow.meter
         if meter is not None:
-            meter.count(1, body_bytes, now)
+            meter.count(1, body_bytes, now, body_bytes)
     content.settle_nothing()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+import attrs
+
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.policy.engine.requests import Request
 from amqpgate.telemetry.answers import JSON, Args
@@ -23,10 +25,14 @@ def explain(gateway: Gateway, args: Args) -> JSON:
     Raises ``ConfigError``.
     """
     # Few gateways are ever asked.
+    from amqpgate.gateway.session.broker_side import broker_side
     from amqpgate.policy.tools.explain import explain as explained
     from amqpgate.policy.tools.explained import as_data
 
-    operation = request_of(args["request"]).operation()
+    request = request_of(args["request"])
+    operation = request.operation()
     logins = {upstream.name: upstream.user for upstream in gateway.settings.upstreams}
     said = explained(gateway.policies, operation, shadow=bool(args.get("shadow")), logins=logins)
-    return {"digest": gateway.policies.digest, **cast("dict[str, JSON]", as_data(said))}
+    side = broker_side(gateway.policies, operation, request.flags) if said.verdict.allowed else None
+    broker = None if side is None else attrs.asdict(side) | {"items": [*side.items]}
+    return {"digest": gateway.policies.digest, **cast("dict[str, JSON]", as_data(said)), "broker": broker}

@@ -1,13 +1,14 @@
 """Records to the requests that a newer RabbitMQ may take otherwise: who made them, how often, and when.
 
-Declares come from events, as the broker has agreed to them; basic.qos from usage. Names that differ only by
-ids are one. At most `MOST` rows come to this process: those with the most requests.
+Declares come from events, as the broker has agreed to them. From usage come basic.qos, queue.delete with
+conditions, and messages that are larger than RabbitMQ 4 takes. Names that differ only by ids are one. At most
+`MOST` rows come to this process: those with the most requests.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final, cast
 
@@ -16,13 +17,13 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from amqpgate.pipeline.topology import folded_name
-from amqpgate.policy.tools.preflight import BrokerRequest, Kind
+from amqpgate.policy.tools.preflight import LARGEST_BODY, BrokerRequest, Kind
 
 #: Rows that one process takes.
 MOST: Final = 20_000
 
 #: Of a declare, beside its arguments.
-_DETAILS: Final = ("type", "durable", "exclusive")
+_DETAILS: Final = ("type", "durable", "exclusive", "auto_delete")
 
 #: Of the answer.
 SCHEMA: Final = (
@@ -51,12 +52,16 @@ class SeenRequests:
     left_out: int
 
 
-def seen(usage: DataFrame, events: DataFrame) -> SeenRequests:
-    """What clients have declared, and asked for."""
-    frame = _declares(events).unionByName(_limits(usage)).orderBy(F.desc("times"))
+def seen(
+    usage: DataFrame, events: DataFrame, is_quorum: Callable[[str], bool] = lambda _: False
+) -> SeenRequests:
+    """What clients have declared, and asked for. ``is_quorum``: whether a queue is to be a quorum queue."""
+    used = _asked(usage).unionByName(_large(usage), allowMissingColumns=True)
+    frame = _declares(events).unionByName(used, allowMissingColumns=True).orderBy(F.desc("times"))
     rows = frame.limit(MOST + 1).collect()
     left_out = frame.count() - MOST if len(rows) > MOST else 0
-    return SeenRequests(tuple(_merged(map(_seen, rows[:MOST]))), left_out)
+    found = (_seen(row, is_quorum) for row in rows[:MOST])
+    return SeenRequests(tuple(_merged(found)), left_out)
 
 
 def _declares(events: DataFrame) -> DataFrame:
@@ -70,10 +75,7 @@ def _declares(events: DataFrame) -> DataFrame:
             "operation",
             F.coalesce("queue", "exchange").alias("name"),
             "arguments",
-            *(
-                F.get_json_object("detail", f"$.{name}").alias(name)
-                for name in ("type", "durable", "exclusive")
-            ),
+            *(F.get_json_object("detail", f"$.{name}").alias(name) for name in _DETAILS),
             "time",
         )
         .groupBy("user", "vhost", "operation", "name", "arguments", *_DETAILS)
@@ -81,40 +83,48 @@ def _declares(events: DataFrame) -> DataFrame:
     )
 
 
-def _limits(usage: DataFrame) -> DataFrame:
+def _asked(usage: DataFrame) -> DataFrame:
+    is_global = F.get_json_object("arguments", "$.global") == "true"
     asked = usage.where(
-        (F.col("operation") == "basic.qos") & (F.get_json_object("arguments", "$.global") == "true")
+        ((F.col("operation") == "basic.qos") & is_global)
+        | ((F.col("operation") == "queue.delete") & F.col("arguments").isNotNull())
     )
-    nothing = F.lit(None).cast("string")
-    return asked.groupBy("user", "vhost", "operation", "arguments").agg(
-        F.sum("requests").alias("times"),
-        F.min("first").alias("first"),
-        F.max("last").alias("last"),
-    ).select(
-        "user",
-        "vhost",
-        "operation",
-        nothing.alias("name"),
-        "arguments",
-        *(nothing.alias(name) for name in _DETAILS),
-        "times",
-        "first",
-        "last",
+    return (
+        asked.groupBy("user", "vhost", "operation", F.col("queue").alias("name"), "arguments")
+        .agg(F.sum("requests").alias("times"), F.min("first").alias("first"), F.max("last").alias("last"))
     )  # fmt: skip
 
 
-def _seen(row: Row) -> Seen:
+def _large(usage: DataFrame) -> DataFrame:
+    """Messages that passed, where one was too large; how many were so is not recorded."""
+    large = usage.where((F.col("operation") == "basic.publish") & (F.col("largest_body") > LARGEST_BODY))
+    return (
+        large.groupBy("user", "vhost", "operation", F.col("exchange").alias("name"))
+        .agg(
+            F.count("*").alias("times"),
+            F.min("first").alias("first"),
+            F.max("last").alias("last"),
+            F.max("largest_body").alias("largest_body"),
+        )
+    )  # fmt: skip
+
+
+def _seen(row: Row, is_quorum: Callable[[str], bool]) -> Seen:
     kind = cast(Kind, row.operation)
     name = row["name"] or ""
     return Seen(
         request=BrokerRequest(
             kind=kind,
             vhost=row.vhost or "",
-            name=folded_name(name) if kind == "queue.declare" else name,
+            name=folded_name(name) if kind.startswith("queue.") else name,
             durable=row.durable == "true",
             exclusive=row.exclusive == "true",
             type=row.type or "",
+            auto_delete=row.auto_delete == "true",
             is_global=kind == "basic.qos",
+            is_conditional=kind == "queue.delete",
+            largest_body=row.largest_body or 0,
+            becomes_quorum=kind.startswith("queue.") and is_quorum(name),
             arguments=json.loads(row.arguments) if row.arguments else {},
         ),
         user=row.user,

@@ -31,6 +31,7 @@ from amqpgate.pipeline.report_parts import (
     Word,
 )
 from amqpgate.pipeline.report_rows import Axis, kept, plot, table, time_of
+from amqpgate.pipeline.report_upgrade import upgrade
 from amqpgate.pipeline.topology import topology
 from amqpgate.pipeline.usage import usage_by
 from amqpgate.policy import Source
@@ -82,6 +83,7 @@ def report(usage: DataFrame, events: DataFrame, wanted: Wanted | None = None) ->
         _denials(events, axis, wanted),
         _anomalies(usage, seen.last, wanted),
         _topology(usage, events, wanted),
+        upgrade(usage, events, wanted.top),
     ]
     if wanted.candidate is not None:
         sections.append(_candidate(usage, wanted.candidate, wanted))

@@ -138,6 +138,20 @@ class TestExplain:
         assert data["steps"][0]["rules"][0]["whyNot"] == "it is about basic.get"
         assert data["request"] == "queue.declare queue 'bob.1' arguments x-max=5"
 
+    def test_it_says_what_the_broker_gets(self, tmp_path: Path) -> None:
+        (tmp_path / "rabbitmq-3.yaml").write_text((Path(EXAMPLES) / "rabbitmq-3.yaml").read_text())
+        arguments = (
+            "explain", "--policies", tmp_path, "--as", "user=demo,vhost=legacy", "--op", "queue.declare",
+            "--queue", "orders.in", "--default-access", "allow", "--flag", "durable",
+        )  # fmt: skip
+        assert policy(*arguments).output.splitlines()[-2:] == [
+            "the broker gets queue.declare queue 'orders.in' arguments x-queue-type=quorum, "
+            "x-delivery-limit=-1, durable",
+            "  by rabbitmq-3: quorum-queue, delivery-limit",
+        ]
+        broker = json.loads(policy(*arguments, "--json").output)["broker"]
+        assert (broker["policy"], broker["left"]) == ("rabbitmq-3", "")
+
     def test_more_routing_keys_are_judged_as_well(self) -> None:
         arguments = (
             "explain", "--policies", EXAMPLES, "--as", "user=orders-eu,vhost=test-1", "--op", "basic.publish",

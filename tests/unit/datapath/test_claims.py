@@ -245,7 +245,7 @@ def told(module: ModuleType, data: bytes, cuts: list[int], burst: float) -> tupl
         made.channels.close(channel)
     sums = [(meter.row, meter.read()) for meter in book]
     # Whatever was declared: what counts has come.
-    assert sum(bytes_ for _, (_, bytes_, _, _) in sums) == made.body_bytes <= len(data)
+    assert sum(bytes_ for _, (_, bytes_, _, _, _) in sums) == made.body_bytes <= len(data)
     assert 3 * burst - octets[0].tokens <= len(data)
     return (
         seen,

@@ -19,15 +19,15 @@ def test_a_meter_is_in_its_book_once_until_it_is_read(scanner: ModuleType) -> No
     book: list[reference.Meter] = []
     meter = scanner.Meter("row", book)
     assert book == []
-    meter.count(2, 30, 5.0)
-    meter.count(1, 4, 7.0)
+    meter.count(2, 30, 5.0, 20)
+    meter.count(1, 4, 7.0, 4)
     assert book == [meter]
-    assert (meter.row, meter.read()) == ("row", (3, 34, 5.0, 7.0))
+    assert (meter.row, meter.read()) == ("row", (3, 34, 5.0, 7.0, 20))
     assert (meter.messages, meter.body_bytes) == (0, 0)
     book.clear()
     meter.count(1, 1, 9.0)
     assert book == [meter]
-    assert meter.read() == (1, 1, 9.0, 9.0)
+    assert meter.read() == (1, 1, 9.0, 9.0, 0)
 
 
 def test_flows_that_are_pushed_out_lose_nothing(scanner: ModuleType) -> None:
@@ -64,17 +64,21 @@ def test_sums_are_what_passed_however_it_is_cut_and_read(
             flow.meter = meter
             up.flows.install(flow_key(key), flow)
         sums: dict[object, tuple[int, int]] = {}
+        lengths: dict[object, int] = {}
         data = b""
         for at, (key, body, is_read) in enumerate(messages):
             data += publish(1, key, body)
+            row = meters[key].row
+            lengths[row] = max(lengths.get(row, 0), len(body))
             if not is_read and at + 1 < len(messages):
                 continue
             seen = drive(module, up, data, [cut for cut in cuts if cut <= len(data)], now=float(at))
             assert seen.forwarded == data
             data = b""
             for meter in book:
-                count, octets, first, last = meter.read()
+                count, octets, first, last, largest = meter.read()
                 assert first == last == at
+                assert largest == lengths.pop(meter.row)
                 was = sums.get(meter.row, (0, 0))
                 sums[meter.row] = was[0] + count, was[1] + octets
             book.clear()

@@ -16,6 +16,8 @@ from amqpgate.cli import main
 from amqpgate.pipeline import preflight as job
 from amqpgate.pipeline.preflight import seen
 from amqpgate.pipeline.reading import schema
+from amqpgate.pipeline.report_parts import ReportTable, Word
+from amqpgate.pipeline.report_upgrade import upgrade
 from amqpgate.records import Event
 from tests.support.audit_records import START, event, table_of, usage, write
 from tests.unit.pipeline.conftest import SETTINGS
@@ -49,7 +51,16 @@ EVENTS = [
 USAGE = [
     usage("u-1", START, 0, requests=3, user="celery", operation="basic.qos", arguments='{"global": true}'),
     usage("u-2", START, 0, requests=9, user="celery", operation="basic.qos"),
-]
+    usage("u-3", START, 4, user="celery", exchange="files", largest_body=(16 << 20) + 1),
+    usage("u-4", START, 4, user="celery", exchange="files", largest_body=20 << 20),
+    usage("u-5", START, 4, user="celery", exchange="small", largest_body=16 << 20),
+    usage("u-6", START, 4, user="celery", exchange="older"),
+    usage(
+        "u-7", START, 0, requests=2, user="celery", operation="queue.delete", queue="work", exchange=None,
+        arguments='{"if_empty":true}',
+    ),
+    usage("u-8", START, 0, requests=2, user="celery", operation="queue.delete", queue="work", exchange=None),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -71,7 +82,9 @@ def test_records_say_who_how_often_and_since_when(raw: Path) -> None:
     result = preflight(raw, "--format", "csv")
     assert result.exit_code == 1
     found = {row["item"]: row for row in rows(result)}
-    assert found.keys() == {"transient-queue", "queue-version", "global-prefetch"}
+    assert found.keys() == {"transient-queue", "queue-version", "global-prefetch", "message-size"}
+    size = found["message-size"]
+    assert (size["outcome"], size["name"], size["times"]) == ("closed", "files", "2")
     transient = found["transient-queue"]
     assert (transient["outcome"], transient["user"], transient["name"]) == (
         "may-be-lost",
@@ -87,9 +100,17 @@ def test_records_say_who_how_often_and_since_when(raw: Path) -> None:
     assert found["queue-version"]["mended_by"] == "CompatibilityPolicy retiredArguments"
 
 
+def test_what_is_to_be_a_quorum_queue_is_said(raw: Path) -> None:
+    result = preflight(raw, "--format", "csv", "--quorum", "wor*")
+    found = {row["item"]: row for row in rows(result) if row["name"] == "work"}
+    assert found.keys() == {"queue-version", "quorum-argument", "quorum-type", "conditional-delete"}
+    delete = found["conditional-delete"]
+    assert (delete["request"], delete["outcome"], delete["times"]) == ("queue.delete", "lost", "2")
+
+
 def test_what_only_differs_fails_nobody(tmp_path: Path) -> None:
     write(tmp_path / "raw", "events", table_of("events", EVENTS[4:5]))
-    write(tmp_path / "raw", "usage", table_of("usage", USAGE))
+    write(tmp_path / "raw", "usage", table_of("usage", USAGE[:2]))
     result = preflight(tmp_path / "raw", "--format", "csv")
     assert (result.exit_code, [row["item"] for row in rows(result)]) == (0, ["global-prefetch"])
 
@@ -100,7 +121,23 @@ def test_rows_beyond_the_limit_are_counted(spark: SparkSession, monkeypatch: pyt
         spark.createDataFrame(table_of("usage", USAGE), schema("usage")),
         spark.createDataFrame(table_of("events", EVENTS), schema("events")),
     )
-    assert (len(found.requests), found.left_out) == (2, 4)
+    assert (len(found.requests), found.left_out) == (2, 6)
+
+
+def test_the_report_has_a_section(spark: SparkSession) -> None:
+    section = upgrade(
+        spark.createDataFrame(table_of("usage", USAGE), schema("usage")),
+        spark.createDataFrame(table_of("events", EVENTS), schema("events")),
+        top=2,
+    )
+    assert section.title == "Before RabbitMQ 4.3"
+    fails, differs = section.parts
+    assert isinstance(fails, ReportTable)
+    assert isinstance(differs, ReportTable)
+    assert (len(fails.rows), fails.more, len(differs.rows)) == (2, 1, 1)
+    (outcome, user, vhost, request, _, times, since, *_) = differs.rows[0]
+    assert (outcome, user, vhost, request, times) == (Word("differs"), "celery", "/", "basic.qos", 3)
+    assert since == START
 
 
 def test_definitions_are_enough(tmp_path: Path) -> None:

@@ -28,6 +28,11 @@ from amqpgate.wire.method import Method
 #: Is told open-ok, or the close that comes in its place.
 OnOpen: TypeAlias = Callable[[amqp.ChannelOpenOk | amqp.ChannelClose], None]
 
+#: Is told what the broker says of a queue.
+OnAnswer: TypeAlias = Callable[[amqp.QueueDeclareOk | amqp.ChannelClose | None], None]
+
+_ANSWERS: Final = amqp.QueueDeclareOk | amqp.ChannelClose | amqp.ChannelCloseOk
+
 #: How the gateway closes a channel that its client does not close itself, and one that nobody came to need.
 LEFT: Final = amqp.ChannelClose(200, "the client has left", 0, 0)
 _NOT_NEEDED: Final = amqp.ChannelClose(200, "not needed", 0, 0)
@@ -57,6 +62,8 @@ class ConnectionChannels:
     _left: dict[int, Callable[[], None] | None] = attrs.field(factory=dict, init=False)
     #: Channels that sessions have acquired before they were open, and who is told the broker's answer.
     _awaited: dict[int, OnOpen] = attrs.field(factory=dict, init=False)
+    #: Channels with a question, and who is told the answer.
+    _asked: dict[int, OnAnswer] = attrs.field(factory=dict, init=False)
     #: Spares that are to confirm, and have not been opened yet.
     _selecting: set[int] = attrs.field(factory=set, init=False)
 
@@ -94,6 +101,11 @@ class ConnectionChannels:
         self.closes.step(number, CloseStep.CLOSE)
         self._left[number] = None
 
+    def asking(self, number: int, on_answer: OnAnswer) -> None:
+        """Likewise, with a question between both; who asks is told None where the broker does not answer."""
+        self.closing(number)
+        self._asked[number] = on_answer
+
     def release(self, number: int, on_free: Callable[[], None] | None) -> bool:
         """A session has left a channel; ``on_free`` is told when its number is free. Whether every close has
         been answered: then it is the caller's to ``free`` it."""
@@ -116,11 +128,16 @@ class ConnectionChannels:
         for on_free in left.values():
             if on_free is not None:
                 on_free()
+        asked, self._asked = self._asked, {}
+        for on_answer in asked.values():
+            on_answer(None)
 
     # -- what the broker says -----------------------------------------------------------------
 
     def hears(self, number: int, method: Method) -> None:
         """The broker has said something on a channel that no session has. Raises ``ProtocolViolation``."""
+        if number in self._asked and isinstance(method, _ANSWERS):
+            self._asked.pop(number)(None if isinstance(method, amqp.ChannelCloseOk) else method)
         if isinstance(method, amqp.ChannelCloseOk):
             # What nobody asked for frees nothing.
             if self.closes.step(number, CloseStep.ANSWERED):

@@ -29,6 +29,7 @@ from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.datapath.relay import Relay
+    from amqpgate.gateway.session.queue_question import QueueQuestion
     from amqpgate.gateway.session.session import Session
 
 #: Seconds until a method that waits is looked at again by itself; mostly it is told.
@@ -74,18 +75,18 @@ class PooledUpstream:
         member = self.member
         member.pool.waiting.look_again(member)
         if isinstance(method, amqp.ChannelOpen):
-            return not self._has_room(channel)
+            return not _has_room(self, channel)
         mapping = member.channels.get(channel)
         if channel and mapping is None:
             return False
         if mapping is not None and not mapping.answers(method):
             raise unexpected(channel, method)
         if mapping is not None and mapping.awaits_name(method):
-            self._wait()
+            self.wait()
             return True
         needs, kind, queue = needs_of(member, channel, method, mapping)
         if needs is not Needs.NOTHING and (why := member.why_fixed()) is None:
-            return self._migrate()
+            return self.migrate()
         if needs is Needs.MUST:
             raise refusal_of(method, channel, why, queue=queue, kind=kind)
         if isinstance(method, amqp.BasicPublish):
@@ -98,7 +99,7 @@ class PooledUpstream:
     def make_room(self, channel: int, method: Method) -> bool:
         member, most = self.member, self.member.pool.settings.max_collected
         if member.why_fixed() is None:
-            return self._migrate()
+            return self.migrate()
         if member.endpoint.whole < most:
             member.endpoint.whole = most
             return True
@@ -138,6 +139,10 @@ class PooledUpstream:
         self.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
         return True
 
+    def ask(self, question: QueueQuestion, number: int | None) -> bool:
+        connection = self.member.connection
+        return connection is not None and connection.ask(question)
+
     def close_connection(self) -> bool:
         if self.member.session.closing is CloseState.NO:
             PooledClose(self.member).begin()
@@ -145,35 +150,17 @@ class PooledUpstream:
 
     # -- waiting ------------------------------------------------------------------------------
 
-    def _has_room(self, channel: int) -> bool:
-        """Whether there is a channel for the client's; if not, the session waits until the pool says so."""
-        member, pool = self.member, self.member.pool
-        if self.relay.channels.state(channel) or pool.has_room(member):
-            return True
-        is_limited = pool.plan.ceiling.is_reached
-        if member.channels and not is_limited:
-            pool.plan.sizes.outgrew(len(member.channels) + 1)
-        if member.channels or is_limited:
-            if member.why_fixed() is None:
-                pool.waiting.has_channel(member)
-                return not self._migrate()
-            if is_limited:
-                pool.waiting.has_channel(member)
-                raise ProtocolViolation(530, pool.broker.limit_text)
-        self._wait()
-        return False
-
-    def _wait(self) -> None:
+    def wait(self) -> None:
         """The client's method is looked at again when the pool says so."""
         self.relay.up.ready_at = time.monotonic() + _LONG
         self.member.pool.waiting.hold_up(self.member)
 
-    def _migrate(self) -> bool:
+    def migrate(self) -> bool:
         """The session gets a connection to the broker of its own, and the client's method waits for that."""
         if self._migration is None or self._migration.is_over:
             self._migration = Migration(self.member)
             self.member.pool.start(self._migration.run)
-        self._wait()
+        self.wait()
         return True
 
     # -- the end of channels ------------------------------------------------------------------
@@ -204,6 +191,25 @@ class PooledUpstream:
 
     def leave(self) -> None:
         self.member.leave()
+
+
+def _has_room(upstream: PooledUpstream, channel: int) -> bool:
+    """Whether there is a channel for the client's; if not, the session waits until the pool says so."""
+    member, pool = upstream.member, upstream.member.pool
+    if upstream.relay.channels.state(channel) or pool.has_room(member):
+        return True
+    is_limited = pool.plan.ceiling.is_reached
+    if member.channels and not is_limited:
+        pool.plan.sizes.outgrew(len(member.channels) + 1)
+    if member.channels or is_limited:
+        if member.why_fixed() is None:
+            pool.waiting.has_channel(member)
+            return not upstream.migrate()
+        if is_limited:
+            pool.waiting.has_channel(member)
+            raise ProtocolViolation(530, pool.broker.limit_text)
+    upstream.wait()
+    return False
 
 
 @attrs.frozen

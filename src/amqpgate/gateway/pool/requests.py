@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from amqpgate.gateway.pool.channel_close import CloseStep
 from amqpgate.gateway.pool.exclusive_queues import is_exclusive
 from amqpgate.gateway.pool.unsupported import Needs, asks_for
+from amqpgate.gateway.session.conditional_delete import is_asked, unconditional
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -38,6 +39,8 @@ def needs_of(
     Raises ``ProtocolViolation`` as `unsupported.asks_for`.
     """
     session, pool = member.session, member.pool
+    if isinstance(method, amqp.QueueDelete) and is_asked(session, channel, method):
+        method = unconditional(method)
     state = session.channels.states.get(channel)
     consumers_share = pool.settings.consumers == "shared"
     kind, name, is_known = None, "", True

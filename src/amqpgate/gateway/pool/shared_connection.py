@@ -24,6 +24,7 @@ from amqpgate.gateway.pool.connection_channels import LEFT, ConnectionChannels
 from amqpgate.gateway.pool.connection_state import PooledConnection
 from amqpgate.gateway.pool.exclusive_queues import ExclusiveQueues
 from amqpgate.gateway.pool.plan import AcquiredChannel
+from amqpgate.gateway.session.queue_question import QueueQuestion
 from amqpgate.gateway.session.violations import violation_of
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.codec import decode_method
@@ -150,6 +151,19 @@ class SharedConnection:
             self.send(acquired.number, *opens, declare, delete, LEFT)
             self.channels.closing(acquired.number)
             self.pool.released(self, acquired.number)
+
+    # -- questions ----------------------------------------------------------------------------
+
+    def ask(self, question: QueueQuestion) -> bool:
+        """Ask the broker something of a queue, on a channel that no session has; whether there is one."""
+        if not self.entry.room:
+            return False
+        acquired = self.pool.acquire(self)
+        opens = [amqp.ChannelOpen()] if acquired.must_open else []
+        self.send(acquired.number, *opens, question.asked(), LEFT)
+        self.channels.asking(acquired.number, question.told)
+        self.pool.released(self, acquired.number)
+        return True
 
     # -- the handler that the data path calls -------------------------------------------------
 

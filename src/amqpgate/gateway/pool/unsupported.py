@@ -17,7 +17,8 @@ exchange.declare of an unusual type    likewise, where it lacks the type        
 queue.declare, neither durable nor     RabbitMQ 4 may end the connection; but where a   406
 exclusive                              compatibility policy makes it durable
 arguments that are unusual             likewise, where they are wrong (`queue_types`)   406
-queue.delete if unused or if empty     likewise, of a quorum queue                      540; 406
+queue.delete if unused or if empty     likewise, of a quorum queue; but where a          540; 406
+                                       compatibility policy asks about it
 basic.get, queue.purge; basic.consume  likewise, of a stream                            540 where it is one
 without acknowledgements
 basic.consume with a global qos        likewise, of a quorum queue or a stream          540 where it is one

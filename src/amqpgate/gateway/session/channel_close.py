@@ -37,6 +37,7 @@ from amqpgate.gateway.session.close_progress import ChannelClose
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.gateway.session.gets import Gets
 from amqpgate.gateway.session.publish_denial import ChannelPublishes
+from amqpgate.gateway.session.queue_question import QueueQuestion
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.policy.engine.operations import SERVER_NAMED, Operation
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
@@ -179,6 +180,8 @@ class SessionChannels:
     behind: set[int] | None = None
     #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
     owned: dict[str, None] | None = None
+    #: What the broker is asked of a queue, or has answered. One at a time: the client's method waits for it.
+    question: QueueQuestion | None = None
     #: Whether and when the broker is told.
     upstream: SessionUpstream = attrs.Factory(lambda self: OwnUpstream(self.relay), takes_self=True)
 
@@ -209,11 +212,9 @@ class SessionChannels:
         state = self.states.remembered(channel)
         return None if state is None or state.gets is None else state.gets.answered()
 
-    def unheard(self) -> None:
-        """Answers to basic.get are not heard any more."""
-        for _, state in self.states.made():
-            if state.gets is not None:
-                state.gets.unheard()
+    def ask(self, question: QueueQuestion | None) -> None:
+        """The broker is asked this; None: the answer is not needed any more."""
+        self.question = question
 
     def told_apart(self, operation: Operation) -> Operation:
         """The operation, with whether its queue is another connection's server-named one, and with RabbitMQ's
@@ -368,6 +369,13 @@ class SessionChannels:
             if self.behind is not None:
                 self.behind.discard(channel)
             self.upstream.settled(channel, late)
+
+
+def unheard(channels: SessionChannels) -> None:
+    """Answers to basic.get are not heard any more."""
+    for _, state in channels.states.made():
+        if state.gets is not None:
+            state.gets.unheard()
 
 
 def _close(why: ProtocolViolation) -> amqp.ChannelClose:

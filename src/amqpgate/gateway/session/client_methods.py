@@ -8,6 +8,7 @@ from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import access_tickets, settlement
 from amqpgate.gateway.session.channel_close import check_declares
+from amqpgate.gateway.session.conditional_delete import answered
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.gateway.session.observer import Denial
 from amqpgate.gateway.session.rewriter import fitting
@@ -47,7 +48,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
                 method, frame = named, memoryview(method_frame(channel, named))
     changed: bytes | memoryview = frame
     if channel:
-        other = session.session_policies.change(channel, method, last_queue)
+        other = session.session_policies.change(channel, answered(session, channel, method), last_queue)
         if other is not method:
             changed = fitting(session.relay.up.out_frame_max, channel, method_frame(channel, other))
     session.upstream.request(channel, method, None if changed is frame else changed)

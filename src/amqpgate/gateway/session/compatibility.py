@@ -9,6 +9,14 @@ item                  what is changed, where the client's method asks for it
 ``transient-queue``   a classic queue, neither durable nor exclusive, becomes durable and gets ``x-expires``
 ``retired-argument``  arguments that RabbitMQ 4 does not know are left out, or have the name that it knows
 ``delivery-limit``    a quorum queue gets ``x-delivery-limit``
+``quorum-queue``      a queue that is to be one becomes a quorum queue (`quorum_queues`)
+``classic-queue``     a queue that is to be classic becomes so
+``left-classic``      nothing: a queue that is to be a quorum queue cannot be one
+``x-death``           what a message has died of is kept for the next time (`deaths`)
+``conditional-delete``
+                      a delete has no conditions: the broker was asked before (`conditional_delete`)
+``quorum-prefetch``   where there are such rules, basic.qos for the channel is for each consumer: quorum
+                      queues know no other
 ====================  =======================================================================================
 """
 
@@ -18,16 +26,28 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
+from amqpgate.gateway.session import quorum_queues
 from amqpgate.policy.engine.naming import precondition_failed
 from amqpgate.policy.kinds.compatibility import Compatibility
+from amqpgate.policy.kinds.quorum import quorum_for
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 
 #: What was changed, as audit records, metrics and the documents name it.
-Item: TypeAlias = Literal["transient-queue", "retired-argument", "delivery-limit"]
+Item: TypeAlias = Literal[
+    "transient-queue",
+    "retired-argument",
+    "delivery-limit",
+    "quorum-queue",
+    "classic-queue",
+    "left-classic",
+    "quorum-prefetch",
+    "conditional-delete",
+    "x-death",
+]
 
-_TYPE: Final = "x-queue-type"
+_TYPE: Final = quorum_queues.TYPE
 _MASTER_LOCATOR: Final = "x-queue-master-locator"
 _LEADER_LOCATOR: Final = "x-queue-leader-locator"
 #: What the values of the former mean as those of the latter (RabbitMQ: queue leader location).
@@ -43,6 +63,8 @@ class Adapted:
     method: Method
     #: Empty: it is the client's.
     items: tuple[Item, ...] = ()
+    #: Why it is not what a rule wants; empty: it is.
+    left: str = ""
 
 
 def adapted(profile: Compatibility, method: Method, vhost: str) -> Adapted:
@@ -51,6 +73,8 @@ def adapted(profile: Compatibility, method: Method, vhost: str) -> Adapted:
     """
     if isinstance(method, amqp.QueueDeclare) and not method.passive:
         return _declare(profile, method, vhost)
+    if isinstance(method, amqp.BasicQos) and method.global_ and profile.quorum_queues:
+        return Adapted(attrs.evolve(method, global_=False), ("quorum-prefetch",))
     return Adapted(method)
 
 
@@ -59,14 +83,29 @@ def _declare(profile: Compatibility, method: amqp.QueueDeclare, vhost: str) -> A
     table = method.arguments
     kind = table.get(_TYPE)
     is_classic = kind is None or kind == "classic"
-    if profile.drops_retired and is_classic:
+    if is_classic and profile.drops_retired:
         # Quorum queues and streams never took them: they are refused as ever.
         table = _without_retired(table)
         if table is not method.arguments:
             items.append("retired-argument")
-    durable = method.durable
+    durable, auto_delete, left = method.durable, method.auto_delete, ""
+    limit = None
+    rule = quorum_for(profile.quorum_queues, method.queue) if is_classic or kind == "quorum" else None
+    if rule is not None:
+        made = quorum_queues.typed(rule, method, table)
+        if made.is_made_quorum:
+            items.append("quorum-queue")
+            limit = -1
+        elif made.left:
+            items.append("left-classic")
+        elif made.arguments is not table:
+            items.append("classic-queue")
+        table, auto_delete, left = made.arguments, made.auto_delete, made.left
+        if made.is_made_quorum:
+            table = _without_retired(table)
+        kind = table.get(_TYPE)
     if profile.transient_expiry is not None and not durable and not method.exclusive:
-        if not is_classic:
+        if not (kind is None or kind == "classic"):
             raise precondition_failed(
                 f"invalid property 'non-durable' for queue '{method.queue}' in vhost '{vhost}'"
             )
@@ -77,13 +116,21 @@ def _declare(profile: Compatibility, method: amqp.QueueDeclare, vhost: str) -> A
         if "x-expires" not in table:
             table = table.with_("x-expires", profile.transient_expiry)
         items.append("transient-queue")
-    limit = profile.delivery_limit(method.queue) if kind == "quorum" else None
+    if kind == "quorum":
+        limit = _first(profile.delivery_limit(method.queue), limit)
     if limit is not None and "x-delivery-limit" not in table:
         table = table.with_("x-delivery-limit", limit)
         items.append("delivery-limit")
     if not items:
         return Adapted(method)
-    return Adapted(attrs.evolve(method, durable=durable, arguments=table), tuple(items))
+    if (durable, auto_delete) == (method.durable, method.auto_delete) and table is method.arguments:
+        return Adapted(method, tuple(items), left)
+    changed = attrs.evolve(method, durable=durable, auto_delete=auto_delete, arguments=table)
+    return Adapted(changed, tuple(items), left)
+
+
+def _first(*limits: int | None) -> int | None:
+    return next((one for one in limits if one is not None), None)
 
 
 def _without_retired(table: Table) -> Table:

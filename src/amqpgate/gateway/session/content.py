@@ -9,6 +9,9 @@ from amqpgate.datapath import tables
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow, flow_key, reframe
 from amqpgate.datapath.tables import Side
+from amqpgate.gateway.session import deaths
+from amqpgate.protocol.frames import encode_frame
+from amqpgate.wire.codec import decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
@@ -64,6 +67,12 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     is_for_observers = False
     for observer in session.session_policies.watchers:
         is_for_observers |= observer.content(Side.UPSTREAM, channel, frame)
+    if (
+        deaths.are_counted(session.session_policies.compatibility)
+        and frame[0] == amqp.FRAME_HEADER
+        and deaths.is_saved(frame)
+    ):
+        frame = _with_deaths(session, channel, frame)
     if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
         pass_content(session.relay, Side.UPSTREAM, frame)
     if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
@@ -74,3 +83,13 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
             session.publishes.publish_denial.message_ended(channel)
         if session.bridge is not None:
             session.bridge.flow_control.sent(channel)
+
+
+def _with_deaths(session: Session, channel: int, frame: memoryview) -> memoryview:
+    """The header frame of a message to the client, with all that it has died of."""
+    header = decode_header(frame[7:-1])
+    changed = deaths.merged(header)
+    if changed is header:
+        return frame
+    merged = encode_frame(amqp.FRAME_HEADER, channel, encode_header(changed))
+    return memoryview(merged) if len(merged) <= session.relay.down.out_frame_max else frame

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show, Side
 from amqpgate.gateway.limits.token_buckets import SessionLimits
+from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.gateway.session.observer import Message, Sent
 from amqpgate.gateway.session.session_end import CloseState
+from amqpgate.policy import Peek
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
     bridge = session.bridge
     if bridge is not None:
         peek = bridge.peek(Side.UPSTREAM, peek)
+    if deaths.are_counted(session.session_policies.compatibility):
+        peek = (peek or Peek()) | deaths.PEEK_DELIVERED
     message = Message(channel, method, None)
     peek = session.session_policies.peek(message, peek)
     flow = limits.kept_flow() if bridge is not None and bridge.channel_flows else limits.delivery_flow(peek)

@@ -13,8 +13,10 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.blocked_notices import NOT_BLOCKED, BlockedNotice, Blocking
 from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.observer import Denial, Message, Release
 from amqpgate.gateway.session.operation_limits import OperationLimits, Turn, drawn, message_refusal
 from amqpgate.gateway.session.publish_denial import (
@@ -23,12 +25,14 @@ from amqpgate.gateway.session.publish_denial import (
     PublishDenials,
     ReturnedPublish,
 )
+from amqpgate.gateway.session.rewriter import fitting
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.policy import Operation, Peek, Verdict, denial_text
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
-from amqpgate.wire.codec import decode_header
+from amqpgate.protocol.frames import encode_frame, method_frame
+from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -128,6 +132,8 @@ class PublishHandler:
         elif rewriter is not None and rewriter.transform.changes_messages:
             seen, rewrite = rewriter.compile(channel, method)
             peek = (peek or Peek()) | seen
+        if deaths.are_counted(session_policies.compatibility):
+            peek = (peek or Peek()) | deaths.PEEK_PUBLISHED
         message = Message(channel, method, operation, verdict)
         if session_policies.watchers:
             peek = session_policies.peek(message, peek)
@@ -211,6 +217,7 @@ class PublishHandler:
             not session_policies.access.is_unrestricted
             or session_policies.rewriter is not None
             or held.is_read
+            or (deaths.are_counted(session_policies.compatibility) and deaths.is_published_again(frame))
         ):
             header = decode_header(frame[7:-1])
         if header is not None and not session_policies.access.is_unrestricted:
@@ -224,13 +231,41 @@ class PublishHandler:
             )
             return
         frames = held.frame + bytes(frame)
-        if session_policies.rewriter is not None and header is not None:
-            frames = session_policies.rewriter.publish(channel, held.method, header, frames)
+        if header is not None:
+            frames = self._changed(channel, held.method, header, frames)
         if session_policies.watchers:
             release = Release(channel, held, verdict, frame, header)
             for observer in session_policies.watchers:
                 frames = observer.released(release, frames)
         self.relay.send(Side.UPSTREAM, frames)
+
+    def _changed(
+        self, channel: int, method: amqp.BasicPublish, header: ContentHeader, frames: bytes
+    ) -> bytes:
+        """The method and header frames that the broker gets; ``frames`` are the client's. Raises
+        `ProtocolViolation` where there are none."""
+        session_policies, largest = self.session_policies, self.relay.up.out_frame_max
+        changed, content = method, header
+        if session_policies.rewriter is not None:
+            changed, content = session_policies.rewriter.publish(channel, method, header)
+        if changed is not method or content is not header:
+            frames = fitting(largest, channel, method_frame(channel, changed)) + fitting(
+                largest, channel, encode_frame(amqp.FRAME_HEADER, channel, encode_header(content))
+            )
+        if (
+            deaths.are_counted(session_policies.compatibility)
+            and (kept := deaths.saved(content)) is not content
+        ):
+            saved = encode_frame(amqp.FRAME_HEADER, channel, encode_header(kept))
+            # It is longer by some bytes. Where there is no room for them, the broker counts alone.
+            if len(saved) <= largest:
+                frames = method_frame(channel, changed) + saved
+                policy = (
+                    "" if session_policies.compatibility is None else session_policies.compatibility.policy
+                )
+                for observer in session_policies.observers:
+                    observer.adapted(channel, method, policy, Adapted(changed, ("x-death",)))
+        return frames
 
     def _refuse(self, denial: Denial) -> None:
         """Answer the client, and tell the observers. A method alone has come, or its header, too."""

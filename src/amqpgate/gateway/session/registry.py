@@ -145,7 +145,8 @@ class SessionRegistry:
         )
         if transform is not None:
             session_policies.transform_by(transform)
-        session_policies.adapt_by(for_upstream(policies.compatibilities, facts.cluster))
+        if not facts.is_relayed:
+            session_policies.adapt_by(for_upstream(policies.compatibilities, facts.cluster))
         session = Session(session_id, facts, session_policies, self._on_over)
         largest = self.settings.largest_frame
         flows = FlowTable() if session_policies.is_restricted else None
@@ -230,9 +231,10 @@ class SessionRegistry:
         """Put them in force; ``judges`` is what ``judges_under`` has just given."""
         for session, its_own in zip(list(self.live.values()), access, strict=True):
             self._retransform(session, policies)
-            session.session_policies.adapt_by(
-                policies.compatibility_for(session.principal, session.facts.cluster)
-            )
+            if not session.facts.is_relayed:
+                session.session_policies.adapt_by(
+                    policies.compatibility_for(session.principal, session.facts.cluster)
+                )
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
             before = session.limits
             limits = policies.limits_for(session.principal, session.id)

@@ -98,22 +98,17 @@ class Rewriter:
             raise self._refused(error, channel, method) from None
         return (self.admit(channel, method), None) if compiled is None else compiled
 
-    def publish(self, channel: int, method: amqp.BasicPublish, header: ContentHeader, frames: bytes) -> bytes:
-        """The method and header frames that the broker gets; ``frames`` are the client's.
+    def publish(
+        self, channel: int, method: amqp.BasicPublish, header: ContentHeader
+    ) -> tuple[amqp.BasicPublish, ContentHeader]:
+        """The method and the header that the broker gets.
 
         Raises `ProtocolViolation` where there are none.
         """
         try:
-            changed = publish_up(self.transform, method)
-            content = header_up(self.transform, method, header)
+            return publish_up(self.transform, method), header_up(self.transform, method, header)
         except NotTransformedError as error:
             raise self._refused(error, channel, method) from None
-        if changed is method and content is header:
-            return frames
-        largest = self._relay.up.out_frame_max
-        return fitting(largest, channel, method_frame(channel, changed)) + fitting(
-            largest, channel, encode_frame(amqp.FRAME_HEADER, channel, encode_header(content))
-        )
 
     def _refused(self, error: NotTransformedError, channel: int, method: Method) -> ProtocolViolation:
         self.on_denied(channel, method, error)

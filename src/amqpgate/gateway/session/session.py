@@ -17,7 +17,8 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session import deaths
+from amqpgate.gateway.session.channel_close import SessionChannels, unheard
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.consumers import Consumers
 from amqpgate.gateway.session.observer import Sees, SessionObserver
@@ -111,6 +112,8 @@ class Session:
         rewriter, bridge = self.session_policies.rewriter, self.bridge
         if rewriter is not None and rewriter.transform.naming is not None:
             return True
+        if deaths.are_counted(self.session_policies.compatibility):
+            return True
         return bridge is not None and (bridge.maps(Side.UPSTREAM) or bool(bridge.channel_flows))
 
     def judge_by(self, access: SessionAccess, limits: SessionLimits) -> None:
@@ -138,7 +141,7 @@ class Session:
         up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
         shows_content = self.reads_sent or Sees.CONTENT in seen
         if to_client.shows_content and not shows_content:
-            self.channels.unheard()
+            unheard(self.channels)
         self.relay.down.shows_content = shows_content
         if self.facts.is_relayed:
             _read_headers(self.relay, up, down or shows_content)

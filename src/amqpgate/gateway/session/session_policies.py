@@ -11,6 +11,7 @@ from amqpgate.datapath.scanner import Flow, HeaderRules
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
+from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.compatibility import adapted
 from amqpgate.gateway.session.header_rules import header_rules
 from amqpgate.gateway.session.observer import Denial, Message, Sees, SessionObserver
@@ -94,13 +95,14 @@ class SessionPolicies:
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
+        changes = changes or deaths.are_counted(self.compatibility)
         return self.limits.limits_publishes or not self.access.is_unrestricted or changes
 
     @property
     def judges_deliveries(self) -> bool:
         """Whether there is any delivery that may have to wait, or to be changed."""
         renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        return self.limits.limits_deliveries or renames
+        return self.limits.limits_deliveries or renames or deaths.are_counted(self.compatibility)
 
     def peek(self, message: Message, peek: Peek | None) -> Peek | None:
         """Which messages like this one must be shown; ``peek`` is what others want to see."""

@@ -18,6 +18,7 @@ from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.client_methods import allows, decide, passed
+from amqpgate.gateway.session.conditional_delete import holds_up
 from amqpgate.gateway.session.connection_close import pass_on
 from amqpgate.gateway.session.content import expect_content, take_content
 from amqpgate.gateway.session.deliveries import delivery_flow, send_message
@@ -87,6 +88,9 @@ class Upcalls:
                     return True
                 if result is tables.ScanResult.LARGE:
                     return upstream.make_room(channel, method)
+                if isinstance(method, amqp.QueueDelete) and holds_up(session, channel, method):
+                    lane.ready_at = time.monotonic() + _LONG
+                    return True
                 if not upstream.is_transparent and upstream.holds_up(channel, method):
                     return True
             if result is tables.ScanResult.APART:
@@ -218,6 +222,9 @@ class Upcalls:
         session = self.session
         if isinstance(method, Sent) and session.relay.channels.state(channel):
             send_message(session, channel, method, frame)
+            return
+        question = session.channels.question
+        if question is not None and question.hears(channel, method):
             return
         if channel and not session.channels.expects(channel, method):
             raise not_open(channel, method)

@@ -18,6 +18,7 @@ from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.datapath.relay import Relay
+    from amqpgate.gateway.session.queue_question import QueueQuestion
 
 
 class UpstreamFacts(Protocol):
@@ -86,6 +87,10 @@ class SessionUpstream(UpstreamFacts, Protocol):
 
     def closes_at_once(self, channel: int) -> bool:
         """The client closes a channel. Whether that is done: the broker had nothing more to say there."""
+
+    def ask(self, question: QueueQuestion, number: int | None) -> bool:
+        """Ask the broker something of a queue, on a channel that the client does not see: whether there is
+        one. ``number`` is one that the client does not use."""
 
     def close_connection(self) -> bool:
         """The client asks to close its connection. Whether the broker is not to hear of it."""
@@ -156,6 +161,11 @@ class OwnUpstream:
 
     def closes_at_once(self, channel: int) -> bool:
         return False
+
+    def ask(self, question: QueueQuestion, number: int | None) -> bool:
+        if number is not None:
+            question.ask_on(number)
+        return number is not None
 
     def close_connection(self) -> bool:
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
+from typing import Literal, get_args
 
 import attrs
 
@@ -87,6 +87,12 @@ class Request:
         factory=dict, metadata=doc("of the message: `CC: [other.key]`", default="none")
     )
     body_bytes: Size = attrs.field(default=Size(0), metadata=doc("size of the message's body"))
+    flags: tuple[Literal["durable", "exclusive", "auto-delete"], ...] = attrs.field(
+        default=(),
+        metadata=doc(
+            "of `queue.declare`; no rule asks for them, but a compatibility policy does", default="none"
+        ),
+    )
 
     def __attrs_post_init__(self) -> None:
         kind = OPERATIONS.get(self.op)
@@ -102,6 +108,8 @@ class Request:
                 raise Invalid(f"{self.op} needs {key}")
         if self.passive and not kind.declares:
             raise Invalid(f"{self.op} is never passive", "passive")
+        if self.flags and self.op != "queue.declare":
+            raise Invalid(f"{self.op} has no flags", "flags")
         if self.arguments and not kind.arguments:
             raise Invalid(f"{self.op} has no arguments", "arguments")
         if self.op != "basic.publish":

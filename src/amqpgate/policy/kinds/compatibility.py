@@ -14,7 +14,8 @@ import attrs
 from amqpgate.policy.engine.matching import Matcher
 from amqpgate.policy.kinds.compatibility_document import CompatibilityPolicy, DeliveryLimitRule
 from amqpgate.policy.kinds.finding import Finding
-from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, SessionSelection, by_subjects
+from amqpgate.policy.kinds.kind import FolderCheck, Placed, PolicyKind, SessionSelection, by_subjects
+from amqpgate.policy.kinds.quorum import CompiledQuorum, compiled_quorum
 
 
 @attrs.frozen
@@ -36,6 +37,9 @@ class Compatibility:
     transient_expiry: int | None
     drops_retired: bool
     delivery_limits: tuple[CompiledLimit, ...]
+    quorum_queues: tuple[CompiledQuorum, ...]
+    #: Whether ``x-death`` of a message that is published again counts on.
+    counts_deaths: bool
 
     def delivery_limit(self, queue: str) -> int | None:
         """That of a quorum queue which does not say it itself."""
@@ -68,6 +72,8 @@ def session_compatibilities(session: SessionSelection[CompatibilityPolicy]) -> C
             else None,
             policy.spec.retired_arguments == "drop",
             tuple(_limits(policy.spec.delivery_limits, session)),
+            tuple(compiled_quorum(policy.spec.quorum_queues, session.values)),
+            policy.spec.republished_deaths == "count",
         )
         for policy in (one.policy for one in session.policies if one.is_sure)
     )
@@ -82,10 +88,32 @@ def _limits(
             yield CompiledLimit(matcher, rule.limit)
 
 
+def _unreached(placed: Placed[CompatibilityPolicy]) -> Iterator[Finding]:
+    """A rule on quorum queues behind one that is for every queue, or one that says nothing."""
+    rules = placed.document.spec.quorum_queues
+    for index, rule in enumerate(rules):
+        if rule.become == "classic" and (rule.auto_delete_after is not None or rule.max_priority is not None):
+            yield Finding(
+                "problem",
+                placed.mark("spec", "quorum_queues", index),
+                f"policy '{placed.name}': what stays classic needs no autoDeleteAfter and no maxPriority",
+                "take them away, or say become: quorum",
+            )
+        if rule.queue is None and index + 1 < len(rules):
+            yield Finding(
+                "problem",
+                placed.mark("spec", "quorum_queues", index + 1),
+                f"policy '{placed.name}': the rule on quorum queues before this one is for every queue",
+                "put the one for every queue last",
+            )
+            break
+
+
 def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
     """Policies that change nothing, and rules behind one that takes all queues."""
     for placed in folder.documents:
         spec = placed.document.spec
+        yield from _unreached(placed)
         for index, rule in enumerate(spec.delivery_limits[:-1]):
             if rule.queue is None:
                 yield Finding(
@@ -99,6 +127,8 @@ def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
             spec.transient_queues.become == "transient"
             and spec.retired_arguments == "keep"
             and not spec.delivery_limits
+            and not spec.quorum_queues
+            and spec.republished_deaths == "broker"
         ):
             yield Finding(
                 "problem",

@@ -9,13 +9,12 @@ import attrs
 from amqpgate.policy.engine.conditions import Match
 from amqpgate.policy.engine.subjects import Subject
 from amqpgate.policy.kinds.common import Metadata
+from amqpgate.policy.kinds.quorum_document import LONGEST_EXPIRY, QuorumQueueRule
 from amqpgate.yamldoc import Seconds, between, doc, not_empty
 
 #: What clients were written for.
 Profile: TypeAlias = Literal["rabbitmq-3.13"]
 
-#: The longest time that RabbitMQ takes for `x-expires`: 32 bits of milliseconds, in seconds.
-LONGEST_EXPIRY: Final = (2**32 - 1) // 1000
 #: The largest `x-delivery-limit`: a number of 64 bits.
 LARGEST_LIMIT: Final = 2**63 - 1
 
@@ -87,6 +86,22 @@ class CompatibilitySpec:
         metadata=doc(
             "delivery limits of quorum queues; of several rules for a queue the first holds",
             default="the broker's, which is 20 in RabbitMQ 4",
+        ),
+    )
+
+    quorum_queues: tuple[QuorumQueueRule, ...] = attrs.field(
+        default=(),
+        metadata=doc(
+            "queues that are quorum queues though their clients never asked for it; of several rules for a "
+            "queue the first holds. Without a delivery limit of theirs they have none, as on RabbitMQ 3",
+            default="those that clients ask for",
+        ),
+    )
+    republished_deaths: Literal["count", "broker"] = attrs.field(
+        default="count",
+        metadata=doc(
+            "`count`: `x-death` of a message that is published again counts on, as on RabbitMQ 3; `broker`: "
+            "as the broker counts, which begins anew"
         ),
     )
 

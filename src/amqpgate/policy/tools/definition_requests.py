@@ -54,6 +54,7 @@ def _request(kind: Kind, entry: Mapping[str, object]) -> BrokerRequest:
         vhost=str(entry.get("vhost", "")),
         name=str(entry["name"]),
         durable=entry.get("durable") is not False,
+        auto_delete=entry.get("auto_delete") is True,
         type=type_ if kind == "exchange.declare" and isinstance(type_, str) else "",
         arguments=known,
     )

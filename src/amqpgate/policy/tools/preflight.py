@@ -15,15 +15,20 @@ import attrs
 Target: TypeAlias = Literal["4.0", "4.1", "4.2", "4.3"]
 
 #: ``lost``: the connection ends. ``closed``: the channel does. ``refused``: it cannot be imported.
-#: ``may-be-lost``, ``may-differ``: only where the broker denies the feature. ``differs``: it passes, and
-#: means something else.
+#: ``may-be-lost``, ``may-differ``: only where the broker denies the feature, or clients do what is not known.
+#: ``differs``: it passes, and means something else.
 Outcome: TypeAlias = Literal["lost", "closed", "refused", "may-be-lost", "may-differ", "differs"]
 
 #: Those of which a client, or an import, hears.
 FAILS: Final[frozenset[Outcome]] = frozenset({"lost", "closed", "refused", "may-be-lost"})
 
 #: What is tried, as RabbitMQ's definitions and audit records name it.
-Kind: TypeAlias = Literal["queue.declare", "exchange.declare", "basic.qos", "policy"]
+Kind: TypeAlias = Literal[
+    "queue.declare", "queue.delete", "exchange.declare", "basic.qos", "basic.publish", "policy"
+]
+
+#: Bytes of a body that RabbitMQ 4 takes, unless its ``max_message_size`` says otherwise.
+LARGEST_BODY: Final = 16 << 20
 
 
 @attrs.frozen(kw_only=True)
@@ -40,6 +45,14 @@ class BrokerRequest:
     type: str = ""
     #: basic.qos: of the whole channel.
     is_global: bool = False
+    #: queue.delete: if unused, or if empty.
+    is_conditional: bool = False
+    #: Bytes of the largest body that was published so; 0: it is not known.
+    largest_body: int = 0
+    #: Of a declare.
+    auto_delete: bool = False
+    #: Whether its queue is to be a quorum queue, which its client need not know.
+    becomes_quorum: bool = False
     #: Of a declare; or what a policy defines.
     arguments: Mapping[str, object] = attrs.field(factory=dict)
 
@@ -89,6 +102,9 @@ def _is_transient(request: BrokerRequest) -> bool:
 
 _PROFILE: Final = "CompatibilityPolicy"
 
+#: Arguments that quorum queues refuse.
+_NOT_QUORUM: Final = frozenset({"x-max-priority", "x-queue-mode", "x-queue-version"})
+
 #: Versions in ascending order.
 CHECKS: Final[tuple[UpgradeCheck, ...]] = (
     UpgradeCheck(
@@ -121,6 +137,70 @@ CHECKS: Final[tuple[UpgradeCheck, ...]] = (
         asks=lambda request: request.type == "x-delayed-message",
         since={"4.3": "closed"},
         says="x-delayed-message: 406, there is no plugin for it",
+    ),
+    UpgradeCheck(
+        item="message-size",
+        kind="basic.publish",
+        asks=lambda request: request.largest_body > LARGEST_BODY,
+        since={"4.0": "closed"},
+        says="a message above 16 MiB: 406, unless max_message_size is set",
+    ),
+    UpgradeCheck(
+        item="x-death",
+        kind="queue.declare",
+        asks=lambda request: {"x-message-ttl", "x-dead-letter-exchange"} <= request.arguments.keys(),
+        since={"4.0": "may-differ"},
+        says="messages wait here to be tried again: x-death of those that clients publish again stays at 1",
+        mended_by=f"{_PROFILE} republishedDeaths",
+    ),
+    UpgradeCheck(
+        item="nack-requeue",
+        kind="queue.declare",
+        asks=lambda request: (
+            request.arguments.get("x-queue-type") == "quorum" and "x-delivery-limit" in request.arguments
+        ),
+        since={"4.3": "differs"},
+        says="a quorum queue with a delivery limit: what basic.nack gives back does not count",
+    ),
+    UpgradeCheck(
+        item="quorum-exclusive",
+        kind="queue.declare",
+        asks=lambda request: request.becomes_quorum and request.exclusive,
+        since={"4.0": "closed"},
+        says="exclusive, which a quorum queue cannot be: 406",
+        mended_by=f"{_PROFILE} quorumQueues: it stays classic",
+    ),
+    UpgradeCheck(
+        item="quorum-auto-delete",
+        kind="queue.declare",
+        asks=lambda request: request.becomes_quorum and request.auto_delete and not request.exclusive,
+        since={"4.0": "closed"},
+        says="auto-delete, which a quorum queue cannot be: 406",
+        mended_by=f"{_PROFILE} quorumQueues: it stays classic, or autoDeleteAfter",
+    ),
+    UpgradeCheck(
+        item="quorum-argument",
+        kind="queue.declare",
+        asks=lambda request: request.becomes_quorum and not _NOT_QUORUM.isdisjoint(request.arguments),
+        since={"4.0": "closed"},
+        says="x-max-priority, x-queue-mode or x-queue-version: 406 of a quorum queue",
+        mended_by=f"{_PROFILE} quorumQueues",
+    ),
+    UpgradeCheck(
+        item="quorum-type",
+        kind="queue.declare",
+        asks=lambda request: request.becomes_quorum and request.is_classic,
+        since={"4.0": "closed"},
+        says="a classic queue is declared, and there is a quorum queue: 406",
+        mended_by=f"{_PROFILE} quorumQueues",
+    ),
+    UpgradeCheck(
+        item="conditional-delete",
+        kind="queue.delete",
+        asks=lambda request: request.becomes_quorum and request.is_conditional,
+        since={"4.0": "lost"},
+        says="deleted if unused, or if empty: 540 of a quorum queue",
+        mended_by=f"{_PROFILE} quorumQueues",
     ),
     UpgradeCheck(
         item="delivery-limit",

@@ -120,10 +120,20 @@ class AuditLog:
         self._writer.put_messages(waiting)
 
     def usage(
-        self, row: AuditRow, requests: int, messages: int, byte_count: int, first: float, last: float
+        self,
+        row: AuditRow,
+        requests: int,
+        messages: int,
+        byte_count: int,
+        first: float,
+        last: float,
+        largest: int = 0,
     ) -> None:
-        """Count what was done with ``row`` in this window; ``first`` and ``last`` in epoch seconds."""
-        self._sums.add(row, requests, messages, byte_count, first, last)
+        """Count what was done with ``row`` in this window; ``first`` and ``last`` in epoch seconds.
+
+        ``largest`` is that of the bodies, in bytes.
+        """
+        self._sums.add(row, requests, messages, byte_count, first, last, largest)
 
     def lose(self, sort: Sort) -> None:
         """Count a record that could not be made, because of a defect."""

@@ -170,7 +170,7 @@ class Pieces:
             columns["window_end"] = array("d", [sums.end]) * len(some)
             columns["first"], columns["last"] = sums.first[part], sums.last[part]
             columns["requests"], columns["messages"] = sums.requests[part], sums.messages[part]
-            columns["bytes"] = sums.byte_count[part]
+            columns["bytes"], columns["largest_body"] = sums.byte_count[part], sums.largest[part]
             yield Piece("usage", len(some), columns, sums.starts[part.start], ROW_BYTES * len(some))
 
     def _common(self, origins: Sequence[Origin | None]) -> dict[str, Column]:

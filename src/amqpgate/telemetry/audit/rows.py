@@ -79,20 +79,29 @@ LARGEST = (1 << 63) - 1
 class Sums:
     """How much, by row: arrays with one entry for each. Times are epoch seconds."""
 
-    __slots__ = ("byte_count", "end", "first", "last", "messages", "requests", "rows", "starts")
+    __slots__ = ("byte_count", "end", "first", "largest", "last", "messages", "requests", "rows", "starts")
 
     def __init__(self) -> None:
         #: Row -> its place in the arrays.
         self.rows: dict[AuditRow, int] = {}
         self.requests, self.messages, self.byte_count = array("q"), array("q"), array("q")
         self.first, self.last = array("d"), array("d")
+        #: Bytes of the largest body.
+        self.largest = array("q")
         #: When the window began in which a row came; known once it is closed.
         self.starts = array("d")
         #: When the last window was closed.
         self.end = 0.0
 
     def add(
-        self, row: AuditRow, requests: int, messages: int, byte_count: int, first: float, last: float
+        self,
+        row: AuditRow,
+        requests: int,
+        messages: int,
+        byte_count: int,
+        first: float,
+        last: float,
+        largest: int = 0,
     ) -> None:
         """Count on. A row that is known already is summed up."""
         count = len(self.rows)
@@ -103,12 +112,14 @@ class Sums:
             self.byte_count.append(min(byte_count, LARGEST))
             self.first.append(first)
             self.last.append(last)
+            self.largest.append(min(largest, LARGEST))
             return
         self.requests[at] = min(self.requests[at] + requests, LARGEST)
         self.messages[at] = min(self.messages[at] + messages, LARGEST)
         self.byte_count[at] = min(self.byte_count[at] + byte_count, LARGEST)
         self.first[at] = min(self.first[at], first)
         self.last[at] = max(self.last[at], last)
+        self.largest[at] = max(self.largest[at], min(largest, LARGEST))
 
     def close(self, start: float, end: float) -> None:
         """The window from ``start`` to ``end`` is over. Rows of earlier windows keep the start they had."""

@@ -9,6 +9,10 @@ BOB = Principal("bob", "prod")
 HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: CompatibilityPolicy\nmetadata: {name: %s}\nspec:\n"
 
 
+#: Every item that is on by itself.
+OFF = "transientQueues: {become: transient}\nretiredArguments: keep\nrepublishedDeaths: broker"
+
+
 def document(name: str, spec: str = "", subject: str = "") -> str:
     return f"{HEAD % name}  subjects: [{{{subject}}}]\n  as: rabbitmq-3.13\n" + "".join(
         f"  {line}\n" for line in spec.strip().splitlines()
@@ -71,7 +75,7 @@ def test_it_holds_for_nobody_of_whom_it_is_not_sure() -> None:
 
 
 def test_check_finds_what_does_nothing() -> None:
-    nothing = document("p", "transientQueues: {become: transient}\nretiredArguments: keep")
+    nothing = document("p", OFF)
     (one,) = found(nothing)
     assert one.endswith("problem policy 'p' changes nothing")
     (one,) = found(document("p", "deliveryLimits:\n- {limit: 5}\n- {queue: {prefix: a}, limit: 6}"))

@@ -27,7 +27,18 @@ def found(one: BrokerRequest, target: Target = "4.3") -> list[tuple[str, str]]:
         (request(arguments={"x-queue-version": 1}), [], ["closed"]),
         (request(arguments={"x-queue-version": 2}), [], []),
         (request(arguments=QUORUM), ["differs"], ["differs"]),
-        (request(arguments={"x-delivery-limit": 5, **QUORUM}), [], []),
+        (request(arguments={"x-delivery-limit": 5, **QUORUM}), [], ["differs"]),
+        (request("basic.publish", largest_body=(16 << 20) + 1), ["closed"], ["closed"]),
+        (request("basic.publish", largest_body=16 << 20), [], []),
+        (
+            request(arguments={"x-message-ttl": 5, "x-dead-letter-exchange": ""}),
+            ["may-differ"],
+            ["may-differ"],
+        ),
+        (request(arguments={"x-message-ttl": 5}), [], []),
+        (request("queue.delete", is_conditional=True), [], []),
+        (request("queue.delete", is_conditional=True, becomes_quorum=True), ["lost"], ["lost"]),
+        (request("queue.delete", becomes_quorum=True), [], []),
         (request("exchange.declare", type="x-delayed-message"), [], ["closed"]),
         (request("exchange.declare", type="topic"), [], []),
         (request("basic.qos", is_global=True), ["may-differ"], ["differs"]),
@@ -46,6 +57,21 @@ def test_what_4_3_began_with_is_not_said_of_4_2() -> None:
     one = request(durable=False, arguments={"x-queue-version": 1})
     assert found(one, "4.2") == [("transient-queue", "may-be-lost")]
     assert found(one) == [("transient-queue", "may-be-lost"), ("queue-version", "closed")]
+
+
+@pytest.mark.parametrize(
+    ("said", "items"),
+    [
+        ({}, ["quorum-type"]),
+        ({"exclusive": True}, ["quorum-exclusive", "quorum-type"]),
+        ({"auto_delete": True}, ["quorum-auto-delete", "quorum-type"]),
+        ({"arguments": {"x-max-priority": 5}}, ["quorum-argument", "quorum-type"]),
+        ({"arguments": {"x-delivery-limit": 5, **QUORUM}}, ["nack-requeue"]),
+    ],
+)
+def test_what_a_quorum_queue_refuses(said: dict[str, object], items: list[str]) -> None:
+    """Only of those that are to be one."""
+    assert [item for item, _ in found(request(becomes_quorum=True, **said))] == items
 
 
 def test_each_says_what_mends_it() -> None:

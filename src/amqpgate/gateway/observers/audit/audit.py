@@ -151,13 +151,13 @@ class AuditTrail:
         self._since = now
 
     def _sum(self, meter: Meter, offset: float) -> None:
-        count, byte_count, first, last = meter.read()
+        count, byte_count, first, last, largest = meter.read()
         row = meter.row
         assert isinstance(row, AuditRow)
         if count:
             messages = count if row.operation in MESSAGES else 0
             first = max(first + offset, self._since)
-            self.log.usage(row, count, messages, byte_count, first, max(first, last + offset))
+            self.log.usage(row, count, messages, byte_count, first, max(first, last + offset), largest)
 
     def _hand_over(self, now: float, *, is_last: bool) -> None:
         """What is not handed over now is with the next window."""

@@ -83,6 +83,12 @@ class AuditObserver(SessionObserver):
         elif isinstance(method, amqp.BasicQos) and method.global_:
             # RabbitMQ 4 takes it for each consumer.
             operation = attrs.evolve(operation, arguments={"global": True})
+        elif isinstance(method, amqp.QueueDelete) and (method.if_unused or method.if_empty):
+            # Which a quorum queue does not know.
+            said = {"if_unused": method.if_unused, "if_empty": method.if_empty}
+            operation = attrs.evolve(
+                operation, arguments={name: True for name, is_so in said.items() if is_so}
+            )
         elif isinstance(method, amqp.ChannelOpen):
             # There is nothing of its last use.
             self._channels.pop(channel, None)
@@ -244,12 +250,18 @@ class AuditObserver(SessionObserver):
         self.writer.event("denied", kind, reply_code=why.code, reason=why.text)
 
     def adapted(self, channel: int, method: Method, policy: str, result: Adapted) -> None:
+        if isinstance(method, amqp.BasicPublish):
+            # Messages are counted by the metric; an event for each would be as many as there are.
+            return
         verdict, operation = self._judgement(channel, method)
         if not self.writer.decide(operation).is_silent:
             changed = result.method
             said: dict[str, object] = {"policy": policy, "items": list(result.items)}
             if isinstance(changed, amqp.QueueDeclare):
                 said |= {"durable": changed.durable, "arguments": entries_of(changed.arguments)}
+                said["auto_delete"] = changed.auto_delete
+            if result.left:
+                said["left"] = result.left
             self.writer.event("adapted", kind_of(operation, verdict), detail=json_of(said))
 
     def rejected(self, denial: Denial) -> None:

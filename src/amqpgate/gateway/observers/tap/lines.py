@@ -13,6 +13,7 @@ import attrs
 
 from amqpgate.bridge import Interpreter
 from amqpgate.gateway.observers.audit.columns import json_of, kind_of
+from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.policy import Operation, Verdict
 from amqpgate.policy.kinds.audit import Audited
 from amqpgate.policy.kinds.audit_document import REDACTED
@@ -47,6 +48,24 @@ class Told:
     header: ContentHeader | None = None
     #: What the audit policy lets out of the message; None: nothing.
     said: Audited | None = None
+    #: What a compatibility policy has the broker get in its place, as `broker_of` tells; None: the same.
+    broker: JSON = None
+
+
+def broker_of(policy: str, result: Adapted) -> JSON:
+    """What the broker gets, and why it is not what the client asked for."""
+    said: dict[str, JSON] = {"policy": policy, "items": [*result.items]}
+    if result.left:
+        said["left"] = result.left
+    method = result.method
+    if isinstance(method, amqp.QueueDeclare):
+        said |= {
+            "queue": method.queue,
+            "durable": method.durable,
+            "auto_delete": method.auto_delete,
+            "arguments": _cut(json_of(dict(method.arguments.to_python()))),
+        }
+    return said
 
 
 def line_of(told: Told, *, frames: bool = False) -> dict[str, JSON]:
@@ -75,6 +94,8 @@ def line_of(told: Told, *, frames: bool = False) -> dict[str, JSON]:
     if said is not None and said.body is not None:
         line["body"] = base64.b64encode(said.body[:LONGEST]).decode()
         line["body_cut"] = said.is_cut or len(said.body) > LONGEST
+    if told.broker is not None:
+        line["broker"] = told.broker
     if frames:
         line["frames"] = base64.b64encode(frames_of(told)).decode()
     return line

@@ -24,6 +24,7 @@ from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.policy import Operation, Verdict
 from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.kinds.audit import BEYOND
+from amqpgate.telemetry.answers import JSON
 
 
 @attrs.define(weakref_slot=False)
@@ -51,8 +52,15 @@ class TappedPublishes:
         if taps:
             self.watches.watch(flow, operation, taps, decision)
 
-    def passed(self, channel: int, held: HeldPublish, verdict: Verdict, frame: memoryview) -> None:
-        """A message that was shown has passed, with this header frame."""
+    def passed(
+        self,
+        channel: int,
+        held: HeldPublish,
+        verdict: Verdict,
+        frame: memoryview,
+        broker: JSON = None,
+    ) -> None:
+        """A message that was shown has passed, with this header frame; ``broker``: as in `Told`."""
         watched = self.watches.get(held.flow)
         if watched is None or not held.weight:
             return
@@ -62,6 +70,7 @@ class TappedPublishes:
         if not taps:
             return
         told = self.scope.told(channel, held.operation, verdict, held.method, size_of(frame))
+        told = told if broker is None else attrs.evolve(told, broker=broker)
         if header is None or not decision.reads_messages:
             tell(taps, told)
             return

@@ -22,6 +22,7 @@ from amqpgate.policy import Operation, PolicySet, Principal, Verdict
 from amqpgate.policy.engine.taps import DELIVER, GOT, RETURNED
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.policy.kinds.audit import NOT_AUDITED, AuditDecision, SessionAudit
+from amqpgate.telemetry.answers import JSON
 from amqpgate.wire.codec import ContentHeader, decode_header
 from amqpgate.wire.method import Method
 
@@ -95,14 +96,16 @@ class Scope:
         verdict: Verdict,
         method: Method | None,
         size: int | None = None,
+        broker: JSON = None,
     ) -> None:
-        """An operation that no flow counts: it is counted here, and told."""
+        """An operation that no flow counts: it is counted here, and told. ``broker``: as in `Told`."""
         taps = () if self.decide(operation).is_silent else self.matching(operation, verdict)
         for tap in taps:
             tap.matches()
         taps = tuple(tap for tap in taps if self.tapping.spend(tap))
         if taps:
-            tell(taps, self.told(channel, operation, verdict, method, size))
+            told = self.told(channel, operation, verdict, method, size)
+            tell(taps, told if broker is None else attrs.evolve(told, broker=broker))
 
     def told(
         self, channel: int, operation: Operation, verdict: Verdict, method: Method | None, size: int | None

@@ -20,16 +20,19 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.observers.tap.flows import Watches
+from amqpgate.gateway.observers.tap.lines import broker_of
 from amqpgate.gateway.observers.tap.published import TappedPublishes
 from amqpgate.gateway.observers.tap.scope import Scope
 from amqpgate.gateway.observers.tap.sent import TappedDeliveries
 from amqpgate.gateway.observers.tap.taps import PART, TapRegistry
+from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver
 from amqpgate.gateway.session.publish import size_of
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import Operation
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.policy.engine.taps import DELIVER, GOT, RETURNED
+from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.faults import contained
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -46,6 +49,8 @@ class TapObserver(SessionObserver):
     watches: Watches
     published: TappedPublishes
     sent: TappedDeliveries
+    #: A method that passes next, and what the broker gets for it.
+    _adapted: tuple[Method, JSON] | None = attrs.field(default=None, init=False)
 
     @classmethod
     def of(cls, tapping: TapRegistry, session: Session) -> TapObserver:
@@ -99,7 +104,9 @@ class TapObserver(SessionObserver):
         return False
 
     def released(self, release: Release, frames: bytes) -> bytes:
-        self.published.passed(release.channel, release.held, release.verdict, release.frame)
+        held = release.held
+        broker = self._broker_of(held.method)
+        self.published.passed(release.channel, held, release.verdict, release.frame, broker)
         return frames
 
     def came(
@@ -127,7 +134,16 @@ class TapObserver(SessionObserver):
         state = channels.states.get(channel)
         operation = operation_of(method, self.scope.principal, "" if state is None else state.last_queue)
         operation = channels.told_apart(operation)
-        self.scope.happened(channel, operation, self.scope.verdict(operation), method)
+        verdict, broker = self.scope.verdict(operation), self._broker_of(method)
+        self.scope.happened(channel, operation, verdict, method, broker=broker)
+
+    def adapted(self, channel: int, method: Method, policy: str, result: Adapted) -> None:
+        self._adapted = method, broker_of(policy, result)
+
+    def _broker_of(self, method: Method) -> JSON:
+        """What the broker gets for a method that passes; None: the same."""
+        adapted, self._adapted = self._adapted, None
+        return None if adapted is None or adapted[0] is not method else adapted[1]
 
     def denied(self, denial: Denial) -> None:
         if denial.method is None and denial.header is None:

@@ -341,6 +341,7 @@ def test_what_a_compatibility_policy_changes_is_an_event(audited: MakeStage, tmp
         "policy": "three",
         "items": ["retired-argument", "transient-queue"],
         "durable": True,
+        "auto_delete": False,
         "arguments": {"x-queue-type": "classic", "x-expires": 86_400_000},
     }
 

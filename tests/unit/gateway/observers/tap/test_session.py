@@ -15,6 +15,7 @@ from amqpgate.wire.tables import Table
 from tests.unit.gateway.audited import ACCESS, confirming
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.tapped import AUDIT, MakeStage, frames_in, of, pass_on, tap
+from tests.unit.policy.kinds.test_compatibility import document
 
 
 def test_a_publish_is_shown_and_nothing_of_its_content(stage: Stage) -> None:
@@ -138,3 +139,28 @@ def test_other_policies_hold_for_the_tap_at_once(make_stage: MakeStage, tmp_path
     assert "headers" in before
     assert "headers" not in after
     assert watch.counts == (2, 2)
+
+
+def test_both_sides_of_what_a_compatibility_policy_changes(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=document("three", "quorumQueues: [{queue: {prefix: q}}]"))
+    client, broker = stage.opened()
+    watch = tap(stage)
+    client.say(amqp.QueueDeclare(queue="q", durable=True), 1)
+    broker.expect(amqp.QueueDeclare, 1)
+    client.say(amqp.QueueDeclare(queue="other", durable=True), 1)
+    broker.expect(amqp.QueueDeclare, 1)
+    for headers in ({"x-death": [{"count": 1}]}, {"a": 1}):
+        client.publish(b"", "q", properties=amqp.BasicProperties(headers=Table.of(headers)))
+        broker.expect_content(amqp.BasicPublish)
+    declared, other, again, first = watch.items()
+    assert declared["broker"] == {
+        "policy": "three",
+        "items": ["quorum-queue", "delivery-limit"],
+        "queue": "q",
+        "durable": True,
+        "auto_delete": False,
+        "arguments": '{"x-delivery-limit":-1,"x-queue-type":"quorum"}',
+    }
+    assert again["broker"] == {"policy": "three", "items": ["x-death"]}
+    assert "broker" not in other
+    assert "broker" not in first
