@@ -172,7 +172,7 @@ class Channels:
         self._content(side, number).buckets = buckets
 
     def hold(self, side: Side, number: int) -> None:
-        """Each frame of ``side`` is an upcall from now on, and goes nowhere. While no message is under way."""
+        """Each frame of ``side`` is an upcall from now on. While no message of its is under way."""
         content = self._content(side, number)
         content.forget()
         content.due = HELD_NEXT

@@ -9,6 +9,7 @@ item                  what is changed, where the client's method asks for it
 ``transient-queue``   a classic queue, neither durable nor exclusive, becomes durable and gets ``x-expires``
 ``retired-argument``  arguments that RabbitMQ 4 does not know are left out, or have the name that it knows
 ``delivery-limit``    a quorum queue gets ``x-delivery-limit``
+``claim-check``       a publish's body goes to an object store (``claims``), and not here
 ====================  =======================================================================================
 """
 
@@ -25,7 +26,7 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 
 #: What was changed, as audit records, metrics and the documents name it.
-Item: TypeAlias = Literal["transient-queue", "retired-argument", "delivery-limit"]
+Item: TypeAlias = Literal["transient-queue", "retired-argument", "delivery-limit", "claim-check"]
 
 _TYPE: Final = "x-queue-type"
 _MASTER_LOCATOR: Final = "x-queue-master-locator"

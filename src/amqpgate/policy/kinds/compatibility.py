@@ -12,6 +12,8 @@ from typing import Final, TypeAlias
 import attrs
 
 from amqpgate.policy.engine.matching import Matcher
+from amqpgate.policy.kinds.claim_check import ClaimCheck
+from amqpgate.policy.kinds.claim_findings import claim_findings
 from amqpgate.policy.kinds.compatibility_document import CompatibilityPolicy, DeliveryLimitRule
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, SessionSelection, by_subjects
@@ -36,6 +38,8 @@ class Compatibility:
     transient_expiry: int | None
     drops_retired: bool
     delivery_limits: tuple[CompiledLimit, ...]
+    #: None: bodies pass as they are.
+    claim_check: ClaimCheck | None = None
 
     def delivery_limit(self, queue: str) -> int | None:
         """That of a quorum queue which does not say it itself."""
@@ -68,6 +72,7 @@ def session_compatibilities(session: SessionSelection[CompatibilityPolicy]) -> C
             else None,
             policy.spec.retired_arguments == "drop",
             tuple(_limits(policy.spec.delivery_limits, session)),
+            policy.spec.claim_check,
         )
         for policy in (one.policy for one in session.policies if one.is_sure)
     )
@@ -84,6 +89,7 @@ def _limits(
 
 def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
     """Policies that change nothing, and rules behind one that takes all queues."""
+    yield from claim_findings(folder)
     for placed in folder.documents:
         spec = placed.document.spec
         for index, rule in enumerate(spec.delivery_limits[:-1]):
@@ -99,6 +105,7 @@ def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
             spec.transient_queues.become == "transient"
             and spec.retired_arguments == "keep"
             and not spec.delivery_limits
+            and spec.claim_check is None
         ):
             yield Finding(
                 "problem",
