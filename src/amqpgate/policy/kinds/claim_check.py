@@ -72,6 +72,10 @@ class StoreAddress(TextValue):
         query = "&".join(f"{name}={quote(value)}" for name, value in told.items() if value)
         return f"s3://{self.bucket}/{self.prefix}{'?' if query else ''}{query}"
 
+    def same_place(self, other: StoreAddress) -> bool:
+        """Whether both may hold the same objects."""
+        return (self.bucket, self.prefix, self.endpoint) == (other.bucket, other.prefix, other.endpoint)
+
     @property
     def url(self) -> str | None:
         """Of the endpoint; None: it is not said."""
