@@ -135,6 +135,11 @@ def objects(swift: Swift) -> list[str]:
     return sorted(info.path for info in found if info.is_file)
 
 
+def store_of(swift: Swift) -> S3Store:
+    address = f"s3://claims/prod?endpoint_override=http://127.0.0.1:{swift.port}"
+    return S3Store.connect(StoreAddress.parse(address), 10)
+
+
 def write(swift: Swift, name: str, data: bytes) -> None:
     with swift.client().open_output_stream(name) as stream:
         stream.write(data)
@@ -268,9 +273,7 @@ def test_who_hangs_up_amid_a_body_leaves_nothing(gate: InProcess, swift: Swift, 
     )
     for _ in range(90):
         talker.octets(encode_frame(amqp.FRAME_BODY, 1, bytes(100_000)))
-    store = S3Store.connect(
-        StoreAddress.parse(f"s3://claims/prod?endpoint_override=http://127.0.0.1:{swift.port}"), 10
-    )
+    store = store_of(swift)
     wait_until(lambda: bool(list(store.unfinished())), "the upload began")
     talker.close()
     wait_until(lambda: not list(store.unfinished()), "the upload was aborted")
@@ -355,8 +358,8 @@ def test_a_store_that_is_away_refuses_the_publish(
             channel.basic_publish("", queue, b"small")
             assert get(channel, queue)[1] == b"small"
         else:
+            channel.basic_publish("", queue, body_of(2 * MIB))
             with pytest.raises(pika.exceptions.ChannelClosedByBroker) as caught:
-                channel.basic_publish("", queue, body_of(2 * MIB))
                 channel.queue_declare(queue, passive=True)
             assert caught.value.reply_code == 406
             assert "the object store does not take it" in caught.value.reply_text

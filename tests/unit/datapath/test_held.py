@@ -68,7 +68,8 @@ def test_a_channel_that_is_held_keeps_all_its_frames_and_no_others(rig: Rig, sid
     ends = session(rig)
     handler, channels = ends[2], ends[2].relay.channels
     here, there = ends[side], ends[side.other]
-    assert isinstance(here, socket.socket) and isinstance(there, socket.socket)
+    assert isinstance(here, socket.socket)
+    assert isinstance(there, socket.socket)
     mine, others = delivery(side, 1, b"m" * 9000), delivery(side, 2, b"o" * 9000)
     channels.hold(side, 1)
     assert channels.due(side, 1) == HELD_NEXT

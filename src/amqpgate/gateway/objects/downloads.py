@@ -25,7 +25,7 @@ CHUNK: Final = 256 * 1024
 
 
 @attrs.frozen
-class Wanted:
+class WantedBody:
     """A body, and what it must be."""
 
     key: str
@@ -65,7 +65,7 @@ class Download:
 
     threads: StoreThreads
     store: ObjectStore
-    wanted: Wanted
+    wanted: WantedBody
     room: SpoolRoom
     #: It is here, whole and as it should be, or cannot be had. Not called after `close`.
     on_done: Callable[[StoreError | None], None]

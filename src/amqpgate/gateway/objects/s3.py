@@ -34,7 +34,7 @@ class _Paginator(Protocol):
     def paginate(self, *, Bucket: str, Prefix: str) -> Iterator[_Answer]: ...  # noqa: N803
 
 
-class _Client(Protocol):
+class _S3Client(Protocol):
     """What is used of boto3's client."""
 
     def put_object(self, **said: object) -> _Answer: ...
@@ -52,7 +52,7 @@ class S3Store:
     """One prefix of a bucket. Threads may share it."""
 
     address: StoreAddress
-    _client: _Client
+    _client: _S3Client
 
     @classmethod
     def connect(cls, address: StoreAddress, timeout: float) -> S3Store:
@@ -80,7 +80,7 @@ class S3Store:
             raise StoreError("boto3 is not installed: pip install 'amqpgate[claims]'") from error
         except Exception as error:
             raise StoreError(f"{address}: {type(error).__name__}") from error
-        return cls(address, cast(_Client, client))
+        return cls(address, cast(_S3Client, client))
 
     def _at(self, key: str) -> dict[str, str]:
         return {"Bucket": self.address.bucket, "Key": f"{self.address.prefix}/{key}"}

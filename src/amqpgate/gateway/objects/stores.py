@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from amqpgate.gateway.objects.circuit import Circuit
-from amqpgate.gateway.objects.downloads import Download, SpoolRoom, Wanted
+from amqpgate.gateway.objects.downloads import Download, SpoolRoom, WantedBody
 from amqpgate.gateway.objects.s3 import S3Store
 from amqpgate.gateway.objects.store import ObjectLostError, ObjectStore, Stored, StoreError, Unfinished
 from amqpgate.gateway.objects.threads import StoreThreads
@@ -102,7 +102,7 @@ class ObjectStores:
         return Upload(self.threads, store, key, on_room, done)
 
     def download(
-        self, claim: ClaimCheck, wanted: Wanted, on_done: Callable[[StoreError | None], None]
+        self, claim: ClaimCheck, wanted: WantedBody, on_done: Callable[[StoreError | None], None]
     ) -> Download:
         """A body that comes from a store. Raises ``StoreError`` while that is left alone."""
         store, circuit = self._of(claim)

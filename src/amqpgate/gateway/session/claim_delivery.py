@@ -33,7 +33,7 @@ import attrs
 from amqpgate.datapath.engine import End, PeerGoneError
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.objects.downloads import Download, Wanted
+from amqpgate.gateway.objects.downloads import Download, WantedBody
 from amqpgate.gateway.objects.store import ObjectLostError, StoreError
 from amqpgate.gateway.objects.stores import ObjectStores
 from amqpgate.gateway.session import settlement
@@ -165,7 +165,7 @@ class ClaimedDeliveries:
             self.stores.metrics.got(None)
             self._lose(one, "it refers to no body of this virtual host's")
             return
-        wanted = Wanted(reference.key, reference.byte_count, reference.digest)
+        wanted = WantedBody(reference.key, reference.byte_count, reference.digest)
 
         def done(error: StoreError | None) -> None:
             self._guarded(one, lambda one: self._fetched(one, error))

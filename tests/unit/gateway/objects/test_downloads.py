@@ -7,7 +7,7 @@ import hashlib
 import attrs
 import pytest
 
-from amqpgate.gateway.objects.downloads import CHUNK, Download, SpoolRoom, Wanted
+from amqpgate.gateway.objects.downloads import CHUNK, Download, SpoolRoom, WantedBody
 from amqpgate.gateway.objects.store import ObjectLostError, StoreError
 
 from .fake import FakeStore, FakeThreads
@@ -23,7 +23,7 @@ class Bench:
     results: list[StoreError | None] = attrs.field(factory=list)
 
     def download(self, **changed: object) -> Download:
-        wanted = Wanted("key", len(BODY), hashlib.sha256(BODY).hexdigest())
+        wanted = WantedBody("key", len(BODY), hashlib.sha256(BODY).hexdigest())
         return Download(
             self.threads,
             self.store,
