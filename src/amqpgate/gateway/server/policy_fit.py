@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 
@@ -27,6 +28,10 @@ def check_claims(policies: PolicySet, environ: Mapping[str, str]) -> None:
     ClaimKeys.of(environ)
     if find_spec("boto3") is None:
         raise ConfigError("claimCheck needs boto3: pip install 'amqpgate[claims]'")
+    try:
+        tempfile.gettempdir()
+    except OSError:
+        raise ConfigError("claimCheck needs a folder that can be written: name one in TMPDIR") from None
 
 
 def check_policies(settings: Settings, policies: PolicySet, environ: Mapping[str, str]) -> None:
