@@ -22,9 +22,9 @@ class Collector:
 
     def old(self, now: float) -> Iterator[Stored | Unfinished]:
         """What may go; ``now`` is in seconds since 1970. Raises ``StoreError``."""
-        for one in (*self.store.stored(), *self.store.unfinished()):
-            if one.since + self.keep_for + MARGIN < now:
-                yield one
+        edge = now - self.keep_for - MARGIN
+        yield from [one for one in self.store.stored() if one.since < edge]
+        yield from [one for one in self.store.unfinished() if one.since < edge]
 
     def remove(self, one: Stored | Unfinished) -> None:
         """It goes. Raises ``StoreError``."""
