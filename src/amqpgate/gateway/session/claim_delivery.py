@@ -31,7 +31,7 @@ from collections.abc import Callable
 import attrs
 
 from amqpgate.datapath.engine import End, PeerGoneError
-from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
+from amqpgate.datapath.tables import HELD_NEXT, METHOD_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.objects.downloads import Download, WantedBody
 from amqpgate.gateway.objects.store import ObjectLostError, StoreError
@@ -147,7 +147,8 @@ class ClaimedDeliveries:
     def _guarded(self, one: Restoring, act: Callable[[Restoring], None]) -> None:
         """Go on with a reference, if its channel still waits for it."""
         relay = self.session.relay
-        if not relay.active or self._under_way.get(one.channel) is not one:
+        is_held = relay.channels.due(Side.UPSTREAM, one.channel) == HELD_NEXT
+        if not relay.active or not is_held or self._under_way.get(one.channel) is not one:
             if one.download is not None:
                 one.download.close()
             return

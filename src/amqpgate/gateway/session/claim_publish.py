@@ -26,6 +26,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.objects.store import StoreError
 from amqpgate.gateway.objects.stores import ObjectStores
 from amqpgate.gateway.objects.uploads import Upload, Uploaded
+from amqpgate.gateway.session.channel_close import SessionChannel
 from amqpgate.gateway.session.claim_reference import (
     BODY,
     ClaimKeys,
@@ -63,6 +64,8 @@ class PublishClaim:
     method_frame: bytes
     header: ContentHeader
     compatibility: Compatibility
+    #: Its channel, as long as that is open.
+    state: SessionChannel
     heard_at: float
     _claims: PublishClaims
     upload: Upload | None = None
@@ -100,6 +103,7 @@ class PublishClaim:
 
     def expire(self) -> None:
         """It is."""
+        self._claims.stores.metrics.put(None)
         self._claims.failed(self, _TOO_SLOW)
 
 
@@ -123,7 +127,12 @@ class PublishClaims:
         method_frame, header_frame = (bytes(one) for one in frames_of(frames))
         header = decode_header(header_frame[7:-1])
         now = time.monotonic()
-        one = PublishClaim(channel, held, bytes(frame), method_frame, header, compatibility, now, self)
+        state = self.session.channels.states[channel]
+        one = PublishClaim(channel, held, bytes(frame), method_frame, header, compatibility, state, now, self)
+        # Of an earlier channel with this number, which was closed amid a publish.
+        self.kept.take(channel)
+        if (earlier := self._under_way.get(channel)) is not None:
+            self._abandon(earlier)
         try:
             one.upload = self.stores.upload(
                 compatibility.claim_check,
@@ -143,7 +152,7 @@ class PublishClaims:
     def takes(self, channel: int, frame: memoryview) -> bool:
         """A body that is shown: whether it is of such a publish."""
         one = self._under_way.get(channel)
-        if one is None:
+        if one is None or frame[0] != amqp.FRAME_BODY or not self._is_open(one):
             return False
         now, channels = time.monotonic(), self.session.relay.channels
         one.take(frame[7:-1], now)
@@ -175,9 +184,7 @@ class PublishClaims:
     def end(self) -> None:
         """The session is over: nothing of what is under way will be referred to."""
         for one in list(self._under_way.values()):
-            self._forget(one)
-            if one.upload is not None:
-                one.upload.abandon()
+            self._abandon(one)
 
     def _wait(self, now: float) -> None:
         self.session.relay.up.ready_at = now + LONG
@@ -192,9 +199,7 @@ class PublishClaims:
 
     def failed(self, one: PublishClaim, why: str) -> None:
         """Its body will not be in the store."""
-        if one.upload is not None:
-            one.upload.abandon()
-        self._forget(one)
+        self._abandon(one)
         self._after(one, lambda: self._refuse(one, _text(why)))
 
     def _done(self, one: PublishClaim, result: Uploaded | StoreError) -> None:
@@ -202,11 +207,25 @@ class PublishClaims:
             self.failed(one, str(result))
             return
         self._forget(one)
-        relay = self.session.relay
-        if not relay.active or relay.channels.state(one.channel) != OPEN:
+        if not self.session.relay.active or not self._is_open(one):
             assert one.upload is not None, "it has done its work"
             one.upload.discard()
         self._after(one, lambda: self._refer(one, result))
+
+    def _is_open(self, one: PublishClaim) -> bool:
+        """Whether its channel still waits for it, and is no other one with its number."""
+        table = self.session.relay.channels
+        return table.state(one.channel) == OPEN and self._is_there(one)
+
+    def _is_there(self, one: PublishClaim) -> bool:
+        """Whether its channel is, be it that all but closes are dropped there."""
+        states = self.session.channels.states
+        return one.channel in states and states.remembered(one.channel) is one.state
+
+    def _abandon(self, one: PublishClaim) -> None:
+        if one.upload is not None:
+            one.upload.abandon()
+        self._forget(one)
 
     def _forget(self, one: PublishClaim) -> None:
         if self._under_way.get(one.channel) is one:
@@ -216,12 +235,12 @@ class PublishClaims:
     def _after(self, one: PublishClaim, act: Callable[[], None]) -> None:
         """The channel goes on, after this."""
         session, relay, channel = self.session, self.session.relay, one.channel
-        if not relay.active:
+        if not relay.active or not self._is_there(one):
+            # Closed meanwhile: nobody waits for what the client said there.
             return
-        channels = relay.channels
         try:
-            channels.let_go(Side.CLIENT, channel)
-            if channels.state(channel) == OPEN:
+            if self._is_open(one):
+                relay.channels.let_go(Side.CLIENT, channel)
                 act()
             relay.pump.feed(relay, Side.CLIENT, self.kept.take(channel))
             if one.is_whole:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
+from amqpgate.datapath.tables import HELD_NEXT, Side
+from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.claim_reference import BODY, CLAIM
 from amqpgate.protocol.frames import body_frames, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
@@ -137,3 +140,38 @@ def test_a_client_that_sends_more_than_it_said_is_a_violation(claims: ClaimStage
     assert client.expect(amqp.ConnectionClose).reply_code in (501, 505)
     assert claims.store.objects == {}
     broker.expect(amqp.ConnectionClose)
+
+
+def test_a_channel_that_is_closed_meanwhile_gets_no_reference_when_it_is_open_again(
+    claims: ClaimStage,
+) -> None:
+    client, broker = claims.stage.opened()
+    claims.store.gate.clear()
+    client.publish(LARGE, "large")
+    client.publish(b"kept", "behind")
+    (session,) = claims.stage.running.gateway.sessions.values()
+    why = ProtocolViolation(406, "enough", channel=1)
+    wait_until(lambda: session.relay.channels.due(Side.CLIENT, 1) == HELD_NEXT)
+    claims.stage.running.call(lambda: session.channels.refuse(1, why))
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    client.expect(amqp.ChannelClose, 1)
+    client.say(amqp.ChannelCloseOk(), 1)
+    client.say(amqp.ChannelOpen(), 1)
+    broker.expect(amqp.ChannelOpen, 1)
+    broker.say(amqp.ChannelOpenOk(), 1)
+    client.expect(amqp.ChannelOpenOk, 1)
+    client.publish(b"new", "k")
+    assert broker.expect_content(amqp.BasicPublish).body == b"new"
+    claims.store.gate.set()
+    wait_until(lambda: "delete" in claims.store.asked)
+    client.publish(LARGE, "again")
+    assert broker.expect_content(amqp.BasicPublish).method == amqp.BasicPublish(routing_key="again")
+    assert len(claims.store.objects) == 1
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
