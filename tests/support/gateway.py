@@ -73,6 +73,12 @@ class Gateway:
         self._child: Child | None = None
 
     @property
+    def pid(self) -> int:
+        """Of its first process."""
+        assert self._child is not None, "it has been started"
+        return self._child.pid
+
+    @property
     def address(self) -> str:
         """`host:port` of the AMQP listener."""
         return f"{self.host}:{self.port}"

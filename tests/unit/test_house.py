@@ -47,6 +47,7 @@ PERIODIC = {
     "amqpgate.gateway.handshake.listeners:_accept": "lets other tasks run after each connection",
     "amqpgate.gateway.limits.distributed:_keep_filled": "renews leases every interval",
     "amqpgate.gateway.limits.distributed:run": "dials Redis again after a pause",
+    "amqpgate.gateway.objects.uploads:look_after": "looks who is late, while others wait for their turn",
     "amqpgate.gateway.observers.audit.audit:run": "closes a window after the other",
     "amqpgate.gateway.observers.mirror.pipe:_read": "lets other tasks run while there is more to receive",
     "amqpgate.gateway.observers.tap.taps:run": "shares out what all taps may show in a slice of time",
@@ -74,6 +75,9 @@ SET_BY_OTHERS = {
     },
     "a lane of the data path stops, shows and bounds what the control plane wants": {
         "amqpgate.gateway.pool.pooled_upstream: self.relay.up.ready_at",
+        "amqpgate.gateway.session.claim_delivery: self.session.relay.down.ready_at",
+        "amqpgate.gateway.session.claim_publish: self.session.relay.up.ready_at",
+        "amqpgate.gateway.session.claims: relay.up.most_body",
         "amqpgate.gateway.session.operation_limits: self.lane.ready_at",
         "amqpgate.gateway.session.registry: upstream.relay.up.most_body",
         "amqpgate.gateway.session.session: lane.flows",

@@ -17,6 +17,7 @@ and what it needs from the rooms below when it runs: so all is quick, and ``run`
 ``policy``  test, explain, check, compare and import policies; its verbs are in ``policy_*``
 ``audit``   what audit records tell; its verbs are in ``audit_*``
 ``conformance``  which rules of AMQP a broker or a proxy obeys
+``claims``  look after object stores that policies put bodies into: in ``claim_collect``
 ``inject``  sidecars for pods, off line or as a webhook
 ``reload``  have a running gateway read its policies again
 ``top``, ``sessions``, ``decisions``, ``close``  look at a running gateway, and end a session
@@ -50,6 +51,7 @@ VERBS: Final[dict[str, str]] = {
     "audit": "audit",
     "broker": "broker",
     "check": "check",
+    "claims": "claim_collect",
     "close": "sessions",
     "conformance": "conformance",
     "decisions": "decisions",

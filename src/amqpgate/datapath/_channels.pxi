@@ -242,6 +242,15 @@ cdef class Channels:
         Py_INCREF(buckets)
         content.buckets = <PyObject*>buckets
 
+    def hold(self, side, int number):
+        cdef PendingContent* content = self.content_of(side, number)
+        clear_content(content)
+        content.due = HELD_NEXT
+
+    def let_go(self, side, int number):
+        if self.due(side, number) == HELD_NEXT:
+            self.content_of(side, number).due = 0
+
     def show_rest(self, side, int number):
         self.content_of(side, number).show = 3
 

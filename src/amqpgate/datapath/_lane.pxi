@@ -24,6 +24,9 @@ cdef class Lane:
     def side(self):
         return SIDE_CLIENT if self.upward else SIDE_UPSTREAM
 
+    def add_body(self, int64_t body_bytes):
+        self.body_bytes += body_bytes
+
     def settle(self, int number, double now):
         """See ``reference.Lane.settle``."""
         cdef Slot* slot = self.channels.find(<uint16_t>number)

@@ -35,6 +35,7 @@ cdef enum:
     HALF_MESSAGES = 16
     NESTED = 64
     HEADER_NEXT = -1
+    HELD_NEXT = -2
     FIRST_FLOWS = 1
     MAX_FLOWS = 16384
     WINDOW = 8
@@ -70,19 +71,20 @@ cdef enum:
     V_APART = 9
     V_OVERSIZE = 10
     V_JUDGED = 11
-    V_BAD_TYPE = 12
-    V_TOO_LARGE = 13
-    V_BAD_END = 14
-    V_NOT_OPEN = 15
-    V_MALFORMED = 16
-    V_HEADER_DUE = 17
-    V_BODY_DUE = 18
-    V_HEADER_UNASKED = 19
-    V_BODY_UNASKED = 20
-    V_CLASS_DIFFERS = 21
-    V_BODY_OVERRUN = 22
-    V_UNSPLITTABLE = 23
-    V_BAD_HEARTBEAT = 24
+    V_HELD = 12
+    V_BAD_TYPE = 13
+    V_TOO_LARGE = 14
+    V_BAD_END = 15
+    V_NOT_OPEN = 16
+    V_MALFORMED = 17
+    V_HEADER_DUE = 18
+    V_BODY_DUE = 19
+    V_HEADER_UNASKED = 20
+    V_BODY_UNASKED = 21
+    V_CLASS_DIFFERS = 22
+    V_BODY_OVERRUN = 23
+    V_UNSPLITTABLE = 24
+    V_BAD_HEARTBEAT = 25
 
 cdef uint64_t MOST_BODY = (<uint64_t>1 << 62) - 1
 cdef double NO_BOUND = float("inf")
@@ -96,7 +98,7 @@ cdef enum:
 
 cdef object SIDE_CLIENT = Side.CLIENT
 cdef object SIDE_UPSTREAM = Side.UPSTREAM
-cdef tuple SCAN_RESULTS = tuple(ScanResult(n) if n in ScanResult._value2member_map_ else None for n in range(25))
+cdef tuple SCAN_RESULTS = tuple(ScanResult(n) if n in ScanResult._value2member_map_ else None for n in range(26))
 
 
 def numbers():
@@ -108,7 +110,7 @@ def numbers():
             GET_EMPTY: FORWARD, ACK: FORWARD, NACK: FORWARD,
         },
         "CLOSES": {CHANNEL_CLOSE, CHANNEL_CLOSE_OK},
-        "OPEN": OPEN, "DISCARD": DISCARD, "HEADER_NEXT": HEADER_NEXT,
+        "OPEN": OPEN, "DISCARD": DISCARD, "HEADER_NEXT": HEADER_NEXT, "HELD_NEXT": HELD_NEXT,
         "PEEKED_HEADER": PEEKED_HEADER,
         "CAPTURED_MESSAGES": CAPTURED_MESSAGES, "CAPTURED_BYTES": CAPTURED_BYTES,
         "HALF_MESSAGES": HALF_MESSAGES, "NESTED": NESTED, "CONFIRM_WINDOW": CONFIRM_WINDOW,
@@ -120,7 +122,7 @@ def numbers():
         "SCAN_RESULTS": {
             "MORE": V_MORE, "METHOD": V_METHOD, "MISS": V_MISS, "SHOWN": V_SHOWN, "HEADER": V_HEADER,
             "BODY": V_BODY, "REFRAME": V_REFRAME, "THROTTLED": V_THROTTLED, "LARGE": V_LARGE,
-            "APART": V_APART, "OVERSIZE": V_OVERSIZE, "JUDGED": V_JUDGED,
+            "APART": V_APART, "OVERSIZE": V_OVERSIZE, "JUDGED": V_JUDGED, "HELD": V_HELD,
             "BAD_TYPE": V_BAD_TYPE,
             "TOO_LARGE": V_TOO_LARGE, "BAD_END": V_BAD_END, "NOT_OPEN": V_NOT_OPEN,
             "MALFORMED": V_MALFORMED, "HEADER_DUE": V_HEADER_DUE, "BODY_DUE": V_BODY_DUE,

@@ -208,6 +208,9 @@ cdef class Passage:
                     pos = at[0] = stop[0]
                     if not endpoint.active:
                         return 0
+                    if lane.ready_at > self.now:
+                        self.wait(endpoint)
+                        return 0
                 if endpoint.active and self.ends_turn(endpoint):
                     stop[0] = pos
                     return 0

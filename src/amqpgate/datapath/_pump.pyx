@@ -314,6 +314,25 @@ cdef class Pump(Pooling):
                 self.schedule(self.throttles, endpoint, self.now)
         self.arm()
 
+    def feed(self, relay, side, frames):
+        """See ``pump.Pump.feed``."""
+        cdef RelayEndpoint endpoint
+        cdef ByteBuffer* before = NULL
+        cdef const unsigned char[::1] view = frames
+        if not relay.active or not view.shape[0]:
+            return
+        endpoint = relay.endpoints[side]
+        try:
+            append(&before, &view[0], view.shape[0])
+            if held(endpoint.partial):
+                append(&before, first_of(endpoint.partial), held(endpoint.partial))
+            before, endpoint.partial = endpoint.partial, before
+        finally:
+            give_back(&before)
+        endpoint.wanted = 0
+        self.look_soon(endpoint)
+        self.balance(endpoint)
+
     def halt(self, relay):
         """See ``pump.Pump.halt``."""
         cdef RelayEndpoint client

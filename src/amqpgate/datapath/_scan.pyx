@@ -170,6 +170,8 @@ cdef int scan_c(
         if kind == 1:
             if due:
                 result = V_HEADER_DUE if due == HEADER_NEXT else V_BODY_DUE
+                if due == HELD_NEXT:
+                    result = V_HELD
                 break
             if size < 4:
                 result = V_MALFORMED
@@ -333,6 +335,8 @@ cdef int scan_c(
         elif kind == 2:
             if due != HEADER_NEXT:
                 result = V_BODY_DUE if due else V_HEADER_UNASKED
+                if due == HELD_NEXT:
+                    result = V_HELD
                 break
             if size < 14:
                 result = V_MALFORMED
@@ -358,6 +362,8 @@ cdef int scan_c(
         else:
             if due <= 0:
                 result = V_HEADER_DUE if due else V_BODY_UNASKED
+                if due == HELD_NEXT:
+                    result = V_HELD
                 break
             if size > due:
                 result = V_BODY_OVERRUN

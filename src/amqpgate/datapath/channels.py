@@ -11,7 +11,7 @@ import attrs
 from amqpgate.datapath.confirms import Confirms
 from amqpgate.datapath.flows import Bucket, Flow
 from amqpgate.datapath.meters import Meter
-from amqpgate.datapath.tables import DISCARD, HEADER_NEXT, METHOD_NEXT, OPEN, Show, Side
+from amqpgate.datapath.tables import DISCARD, HEADER_NEXT, HELD_NEXT, METHOD_NEXT, OPEN, Show, Side
 from amqpgate.datapath.unacked import Unacked
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -171,6 +171,17 @@ class Channels:
         """What comes of the body of the message of ``side`` that is under way is taken from these, too."""
         self._content(side, number).buckets = buckets
 
+    def hold(self, side: Side, number: int) -> None:
+        """Each frame of ``side`` is an upcall from now on. While no message of its is under way."""
+        content = self._content(side, number)
+        content.forget()
+        content.due = HELD_NEXT
+
+    def let_go(self, side: Side, number: int) -> None:
+        """It is not held any more, if it was. Of a closed channel, nothing."""
+        if self.due(side, number) == HELD_NEXT:
+            self._content(side, number).due = METHOD_NEXT
+
     def show_rest(self, side: Side, number: int) -> None:
         """Show what is left of the message under way."""
         self._content(side, number).show = Show.BODY
@@ -309,6 +320,6 @@ class Channels:
         return self._open[number].content(side)
 
     def due(self, side: Side, number: int) -> int:
-        """What must come next from ``side``: METHOD_NEXT, HEADER_NEXT, or bytes of body."""
+        """What must come next from ``side``: METHOD_NEXT, HEADER_NEXT, HELD_NEXT, or bytes of body."""
         channel = self._open.get(number)
         return METHOD_NEXT if channel is None else channel.content(side).due

@@ -57,7 +57,8 @@ class Handler(Protocol):
         """Deal with one frame from ``side``; the view is valid during the call only.
 
         True: the frame has not been dealt with, look again. At once after a miss whose flow has been
-        installed; or later, if the handler has set ``Lane.ready_at`` of that side to when.
+        installed; or later, if the handler has set ``Lane.ready_at`` of that side to when. False: it has been
+        dealt with; where the handler has set ``Lane.ready_at``, nothing of that side is looked at before.
         """
 
     def captured(self, side: Side, messages: list[Captured]) -> None:
@@ -374,6 +375,11 @@ class Pump(Protocol):
 
     def retry(self, relay: Party) -> None:
         """Other flows may let pass now what an empty bucket held back: look at the next step."""
+
+    def feed(self, relay: Party, side: Side, frames: Bytes) -> None:
+        """Whole frames that the handler has kept of what ``side`` said, with the session's channel numbers:
+        they come again, before all else that is kept. Not in an upcall; nothing where the relay is over.
+        """
 
     def halt(self, relay: Party) -> None:
         """Read no more from the client: of what it says the broker has had a beginning, and gets no more.

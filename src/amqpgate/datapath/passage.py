@@ -168,6 +168,9 @@ class Passage:
                     return stop, stop
                 else:
                     pos = stop
+                    if lane.ready_at > self._schedule.now:
+                        self._schedule.wait(endpoint)
+                        return pos, pos
                 if relay.active and self._schedule.ends_turn(endpoint):
                     return pos, pos
                 continue

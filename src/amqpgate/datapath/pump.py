@@ -207,6 +207,15 @@ class PlainPump:
                 self._schedule.throttles.set(endpoint, self._schedule.now)
         self._arm()
 
+    def feed(self, relay: Party, side: Side, frames: engine.Bytes) -> None:
+        """What the handler has kept of ``side`` comes again, before all else that is kept."""
+        if relay.active and frames:
+            endpoint = endpoints_of(relay)[side]
+            endpoint.partial[:0] = frames
+            endpoint.wanted = 0
+            self._schedule.look_soon(endpoint)
+            self._pressure.balance(endpoint)
+
     def halt(self, relay: Party) -> None:
         """Read no more from the client: of what it says the broker has had a beginning, and gets no more.
 

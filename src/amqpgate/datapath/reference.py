@@ -39,6 +39,7 @@ from amqpgate.datapath.tables import (
     DISCARD,
     DOWN_ACTIONS,
     HEADER_NEXT,
+    HELD_NEXT,
     METHOD_NEXT,
     PEEKED_HEADER,
     UP_ACTIONS,
@@ -115,6 +116,10 @@ class Lane:
     #: Since when the next message has waited for a bucket, on the same clock; 0: it has not.
     held_since: float = attrs.field(default=0.0, init=False)
 
+    def add_body(self, body_bytes: int) -> None:
+        """A message that has passed had so many bytes of body more than were scanned."""
+        self.body_bytes += body_bytes
+
     def settle(self, number: int, now: float) -> None:
         """The control plane has let a message pass whose header was shown: if it has no body, it is whole."""
         channel = self.channels._open.get(number)
@@ -180,6 +185,8 @@ def scan(
         if kind == FRAME_METHOD:
             if due:
                 result = ScanResult.HEADER_DUE if due == HEADER_NEXT else ScanResult.BODY_DUE
+                if due == HELD_NEXT:
+                    result = ScanResult.HELD
                 break
             if size < 4:
                 result = ScanResult.MALFORMED
@@ -294,6 +301,8 @@ def scan(
         elif kind == FRAME_HEADER:
             if due != HEADER_NEXT:
                 result = ScanResult.BODY_DUE if due else ScanResult.HEADER_UNASKED
+                if due == HELD_NEXT:
+                    result = ScanResult.HELD
                 break
             if size < CONTENT_MIN:
                 result = ScanResult.MALFORMED
@@ -319,6 +328,8 @@ def scan(
         else:
             if due <= 0:
                 result = ScanResult.HEADER_DUE if due else ScanResult.BODY_UNASKED
+                if due == HELD_NEXT:
+                    result = ScanResult.HELD
                 break
             if size > due:
                 result = ScanResult.BODY_OVERRUN

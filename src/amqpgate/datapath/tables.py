@@ -66,37 +66,39 @@ class ScanResult(IntEnum):
     #: A message whose flow has rules on headers, or captures, after a scan has asked such rules or captured
     #: enough: nothing is wrong, and others may have their turn first.
     JUDGED = 11
+    #: A frame on a channel that is held: nothing of it has been checked but its type, size and end.
+    HELD = 12
     # From here on: violations, in the order in which a frame is checked.
     #: A frame type that AMQP 0-9-1 does not have (section 4.2.3).
-    BAD_TYPE = 12
+    BAD_TYPE = 13
     #: A frame larger than was negotiated (section 4.2.3, connection.tune).
-    TOO_LARGE = 13
+    TOO_LARGE = 14
     #: The last byte of the frame is not 0xCE.
-    BAD_END = 14
+    BAD_END = 15
     #: A frame on a channel that is not open.
-    NOT_OPEN = 15
+    NOT_OPEN = 16
     #: Too short for what its type must hold, or lengths inside that do not add up.
-    MALFORMED = 16
+    MALFORMED = 17
     #: A method while a content header was due.
-    HEADER_DUE = 17
+    HEADER_DUE = 18
     #: Something else while a content body was due.
-    BODY_DUE = 18
+    BODY_DUE = 19
     #: A content header that no method announced.
-    HEADER_UNASKED = 19
+    HEADER_UNASKED = 20
     #: A content body that no header announced.
-    BODY_UNASKED = 20
+    BODY_UNASKED = 21
     #: A content header of another class than its method.
-    CLASS_DIFFERS = 21
+    CLASS_DIFFERS = 22
     #: More body than the header declared.
-    BODY_OVERRUN = 22
+    BODY_OVERRUN = 23
     #: A method or header frame that does not fit the other hop's frame-max.
-    UNSPLITTABLE = 23
+    UNSPLITTABLE = 24
     #: A heartbeat on a channel other than 0, or with a payload.
-    BAD_HEARTBEAT = 24
+    BAD_HEARTBEAT = 25
 
 
 #: Verdicts above this one are violations.
-LAST_HARMLESS = ScanResult.JUDGED
+LAST_HARMLESS = ScanResult.HELD
 
 
 class Show(IntEnum):
@@ -126,6 +128,8 @@ DISCARD = 2
 #: zero it is the bytes of body that are still to come.
 METHOD_NEXT = 0
 HEADER_NEXT = -1
+#: Whatever comes on it from that side is the control plane's (``Channels.hold``).
+HELD_NEXT = -2
 
 #: Flows per session; then a new one takes the place of an old one. The compiled table doubles up to that
 #: number as it fills, and 2,000 keys that come in turn all stay.

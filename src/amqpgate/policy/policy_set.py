@@ -18,6 +18,7 @@ from amqpgate.policy.kinds.audit import AUDIT, SessionAudit
 from amqpgate.policy.kinds.audit_document import AuditPolicy
 from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.kinds.compatibility import COMPATIBILITY, Compatibilities, Compatibility, for_upstream
+from amqpgate.policy.kinds.compatibility_document import CompatibilityPolicy
 from amqpgate.policy.kinds.kind import (
     AnyPolicyKind,
     D,
@@ -162,6 +163,11 @@ class PolicySet:
     def audits(self) -> tuple[AuditPolicy, ...]:
         """The audit policies."""
         return self.documents_of(AUDIT)
+
+    @property
+    def compatibilities(self) -> tuple[CompatibilityPolicy, ...]:
+        """The compatibility policies."""
+        return self.documents_of(COMPATIBILITY)
 
     @property
     def traces(self) -> tuple[TracePolicy, ...]:

@@ -39,7 +39,7 @@ from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.handshake.offers import start_for, tune_for
 from amqpgate.gateway.handshake.passthrough import established, relay_frames
-from amqpgate.gateway.handshake.pooled_login import PooledLogin
+from amqpgate.gateway.handshake.pooled_login import PooledLogin, needs_own
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.transport.method_stream import MethodStream, hand_over
 from amqpgate.gateway.transport.waiting import in_trio
@@ -100,7 +100,13 @@ class LateBinding:
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
         await client.admit(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
-        if pooled.may_share(dialler):
+        shares = pooled.may_share(dialler)
+        if shares and needs_own(client.policies, dialler):
+            shares = False
+            if preauthenticated is not None:
+                await in_trio(pooled.part_with, preauthenticated)
+                self.broker = None
+        if shares:
             pool = await in_trio(pooled.admit, dialler, principal.vhost, preauthenticated)
             await client.say(amqp.ConnectionOpenOk())
             from amqpgate.gateway.pool.pooled_upstream import PooledSource

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from amqpgate.gateway.handshake.client_side import ClientHandshake
-from amqpgate.gateway.pool.dial import Preauthenticated
+from amqpgate.gateway.pool.dial import Preauthenticated, part_with
 from amqpgate.gateway.pool.registry import PoolRegistry
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.own_login import LoginRefusedError, own_credentials
+from amqpgate.policy import SelectedPolicies
+from amqpgate.policy.kinds.compatibility import for_upstream
 from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, credentials
 
 if TYPE_CHECKING:
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
 
 #: What a client must understand to be told all that the broker says on a shared connection.
 _UNDERSTOOD: Final = frozenset({"basic.nack", "consumer_cancel_notify"})
+
+
+def needs_own(policies: SelectedPolicies, dialler: Dialer) -> bool:
+    """Whether the session must have a connection of its own to the broker: its bodies may go to an object
+    store, and come from there, at the pace of one client."""
+    compatibility = for_upstream(policies.compatibilities, dialler.cluster.name)
+    return compatibility is not None and compatibility.claim_check is not None
 
 
 @attrs.frozen
@@ -67,6 +76,11 @@ class PooledLogin:
             return await self.pools.admit(self._login(dialler), source, dialler, vhost, preauthenticated)
         except LoginRefusedError as error:
             await self.client.pass_on(error.refusal)
+
+    async def part_with(self, preauthenticated: Preauthenticated) -> None:
+        """Close a connection that is not needed after all."""
+        timeout = self.client.context.settings.limits.close_timeout
+        await part_with(preauthenticated.broker.hop, "the session has a connection of its own", timeout)
 
     def _login(self, dialler: Dialer) -> Credentials:
         """Who logs in to the broker: the client, or the upstream's own user."""

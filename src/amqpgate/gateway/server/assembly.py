@@ -19,6 +19,7 @@ from amqpgate.gateway.handshake.pending import PendingHandshakes
 from amqpgate.gateway.handshake.principals import Principals
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
+from amqpgate.gateway.objects.stores import ObjectStores
 from amqpgate.gateway.observers.factories import factories_of
 from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.services import GatewayObservers
@@ -40,10 +41,12 @@ from amqpgate.gateway.server.policy_state import PolicyState
 from amqpgate.gateway.server.readiness import Readiness
 from amqpgate.gateway.server.reloading import Reloading
 from amqpgate.gateway.server.scraping import Scraper
+from amqpgate.gateway.session.claim_reference import ClaimKeys
+from amqpgate.gateway.session.claims import ClaimChecks
 from amqpgate.gateway.session.operation_limits import Report
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
-from amqpgate.gateway.session.registry import SessionRegistry
+from amqpgate.gateway.session.registry import SessionEnds, SessionRegistry
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.tls import TlsContexts
@@ -51,6 +54,7 @@ from amqpgate.gateway.upstream.health_check import look_after
 from amqpgate.gateway.upstream.router import Router
 from amqpgate.policy import PolicySet
 from amqpgate.policy.loader import Stamp
+from amqpgate.telemetry.claims import ClaimMetrics
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
@@ -119,13 +123,13 @@ def build(
     # -- sessions, and those that are about to be ---------------------------------------------
     connections = Connections(limits.max_connections, metrics)
     buckets = TokenBuckets(shared_memory=shared_memory)
-    fibers = Fibers()
+    fibers, stores = Fibers(), ObjectStores(ClaimMetrics(metrics.registry))
     registry = SessionRegistry(
         settings,
         pump,
         buckets,
-        connections.ended,
-        partial(_upstream_lost, router),
+        SessionEnds(connections.ended, partial(_upstream_lost, router)),
+        ClaimChecks(stores, limits.max_message_bytes, lambda: ClaimKeys.of(os.environ)),
         live,
         factories_of(observers),
         fibers,
@@ -178,6 +182,7 @@ def _services(
     for cluster in context.router.clusters.values():
         yield partial(look_after, cluster, context.contexts, context.router.metrics, observers.events)
     yield housekeeping.run
+    yield registry.claim_checks.stores.run
     yield observers.mirrors.run
     yield context.pools.run
     yield observers.taps.run

@@ -17,6 +17,7 @@ item                  what is changed, where the client's method asks for it
                       a delete has no conditions: the broker was asked before (`conditional_delete`)
 ``quorum-prefetch``   where there are such rules, basic.qos for the channel is for each consumer: quorum
                       queues know no other
+``claim-check``       a publish's body goes to an object store (``claims``), and not here
 ====================  =======================================================================================
 """
 
@@ -45,6 +46,7 @@ Item: TypeAlias = Literal[
     "quorum-prefetch",
     "conditional-delete",
     "x-death",
+    "claim-check",
 ]
 
 _TYPE: Final = quorum_queues.TYPE

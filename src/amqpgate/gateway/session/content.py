@@ -10,6 +10,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow, flow_key, reframe
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session import deaths
+from amqpgate.gateway.session.observer import Sent
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.wire.codec import decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -39,6 +40,12 @@ def pass_content(relay: Relay, side: Side, frame: memoryview) -> None:
     relay.send(side.other, reframe(frame, largest) if is_cut else frame)
 
 
+def begin_message(session: Session, channel: int, method: Sent, frame: memoryview) -> None:
+    """The method of a message for the client goes on, or waits for its header."""
+    if session.rewriter is None or not session.rewriter.hold(channel, method):
+        session.relay.send(Side.CLIENT, frame)
+
+
 def take_content(session: Session, side: Side, channel: int, frame: memoryview) -> None:
     """A header or body that is shown."""
     if side is Side.CLIENT:
@@ -64,6 +71,10 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
 
 
 def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
+    if session.claims is not None and session.claims.deliveries.takes(
+        channel, frame, lambda method, its_frame: begin_message(session, channel, method, its_frame)
+    ):
+        return
     is_for_observers = False
     for observer in session.session_policies.watchers:
         is_for_observers |= observer.content(Side.UPSTREAM, channel, frame)

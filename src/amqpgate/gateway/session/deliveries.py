@@ -8,7 +8,8 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show, Side
 from amqpgate.gateway.limits.token_buckets import SessionLimits
 from amqpgate.gateway.session import deaths
-from amqpgate.gateway.session.content import expect_content
+from amqpgate.gateway.session.claim_reference import REFERENCES
+from amqpgate.gateway.session.content import begin_message, expect_content
 from amqpgate.gateway.session.observer import Message, Sent
 from amqpgate.gateway.session.session_end import CloseState
 from amqpgate.policy import Peek
@@ -27,6 +28,8 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
         peek = bridge.peek(Side.UPSTREAM, peek)
     if deaths.are_counted(session.session_policies.compatibility):
         peek = (peek or Peek()) | deaths.PEEK_DELIVERED
+    if session.claims is not None:
+        peek = (peek or Peek()) | REFERENCES
     message = Message(channel, method, None)
     peek = session.session_policies.peek(message, peek)
     flow = limits.kept_flow() if bridge is not None and bridge.channel_flows else limits.delivery_flow(peek)
@@ -39,6 +42,7 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
     session_policies = session.session_policies
     if isinstance(method, amqp.BasicDeliver):
         flow = expect_content(session.relay, Side.UPSTREAM, channel, frame)
+        is_shown = flow is not None and flow.show >= Show.HEADER
         if flow is not None and session_policies.watchers:
             session_policies.show(Message(channel, method, None), flow)
     else:
@@ -49,5 +53,7 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
         is_shown = session.reads_sent or (flow is not None and flow.show >= Show.HEADER)
         show = Show.HEADER if is_shown else Show.NOTHING
         session.relay.channels.expect_header(Side.UPSTREAM, channel, flow, show)
-    if session.rewriter is None or not session.rewriter.hold(channel, method):
-        session.relay.send(Side.CLIENT, frame)
+    if session.claims is not None and is_shown:
+        session.claims.deliveries.expect(channel, method, frame)
+    else:
+        begin_message(session, channel, method, frame)

@@ -16,6 +16,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.blocked_notices import NOT_BLOCKED, BlockedNotice, Blocking
 from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.claiming import Claiming
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.observer import Denial, Message, Release
 from amqpgate.gateway.session.operation_limits import OperationLimits, Turn, drawn, message_refusal
@@ -52,6 +53,8 @@ class PublishHandler:
     notice: BlockedNotice = attrs.field(default=NOT_BLOCKED, init=False)
     #: None: nothing has been limited yet that is not the data path's.
     _operation_limits: OperationLimits | None = attrs.field(default=None, init=False)
+    #: None: no body goes to an object store.
+    claims: Claiming | None = attrs.field(default=None, init=False)
     #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
 
@@ -73,6 +76,10 @@ class PublishHandler:
                 session_policies.limits, self.channels, session_policies, self.relay.up
             )
         return self._operation_limits
+
+    def claim_by(self, claims: Claiming) -> None:
+        """Bodies may go to an object store from now on."""
+        self.claims = claims
 
     def follow_limits(self) -> None:
         """The session's limits are others from now on."""
@@ -176,6 +183,8 @@ class PublishHandler:
         if state.returning is not None:
             self._collect(channel, state.returning, frame)
             return True
+        if self.claims is not None and self.claims.publishes.takes(channel, frame):
+            return True
         held = state.take_held()
         if held is not None:
             self._release(channel, held, frame)
@@ -187,7 +196,8 @@ class PublishHandler:
 
         In RabbitMQ's words, which it says once it has got the whole of such a message.
         """
-        size, most = size_of(frame), self.relay.up.most_body
+        size = size_of(frame)
+        most = self.relay.up.most_body if self.claims is None else self.claims.most_body
         if size <= most:
             return False
         state = self.channels.states[channel]
@@ -237,7 +247,29 @@ class PublishHandler:
             release = Release(channel, held, verdict, frame, header)
             for observer in session_policies.watchers:
                 frames = observer.released(release, frames)
-        self.relay.send(Side.UPSTREAM, frames)
+        if self.claims is not None and self.claims.takes(size_of(frame)):
+            self.claims.publishes.begin(channel, held, frame, frames)
+        else:
+            self.relay.send(Side.UPSTREAM, frames)
+
+    def refuse_claim(
+        self, channel: int, held: HeldPublish, frame: memoryview, text: str, policy: str
+    ) -> None:
+        """A publish whose body the object store does not take: by basic.nack, or by channel.close 406.
+
+        ``frame`` is its header's, ``text`` for the client. What is left of the body is dropped.
+        """
+        self.refused += 1
+        verdict, denials = Verdict("deny", policy, "claimCheck", on_denied="nack"), self.publish_denial
+        try:
+            if not self.closes and denials.can_answer(channel, verdict, size_of(frame)):
+                denials.at_header(channel, held.method, frame, verdict, text)
+            else:
+                why = ProtocolViolation(406, text, class_id=60, method_id=40, channel=channel)
+                self.channels.refuse(channel, why)
+        finally:
+            denial = Denial(channel, held.method, held.operation, verdict, text, held, frame, True)
+            self.session_policies.denied(denial)
 
     def _changed(
         self, channel: int, method: amqp.BasicPublish, header: ContentHeader, frames: bytes

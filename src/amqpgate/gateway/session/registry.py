@@ -17,6 +17,7 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
+from amqpgate.gateway.session.claims import ClaimChecks
 from amqpgate.gateway.session.close_session import ForcedCloses
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.session.observer import SessionObserver
@@ -96,6 +97,16 @@ class ObserverFactory(Protocol):
         """
 
 
+@attrs.frozen(eq=False)
+class SessionEnds:
+    """Who is told of the ends of sessions."""
+
+    #: Called with the outcome when a session and its sockets are gone.
+    on_gone: Callable[[str], None]
+    #: Called with a session whose broker is gone.
+    on_lost: Callable[[Session], None]
+
+
 @attrs.define(eq=False)
 class SessionRegistry:
     """Of one gateway."""
@@ -103,10 +114,8 @@ class SessionRegistry:
     settings: Settings
     pump: Pump
     token_buckets: TokenBuckets
-    #: Called with the outcome when a session and its sockets are gone.
-    on_gone: Callable[[str], None]
-    #: Called with a session whose broker is gone.
-    on_lost: Callable[[Session], None]
+    ends: SessionEnds
+    claim_checks: ClaimChecks
     #: By session id.
     live: dict[str, Session]
     #: Who makes the observers of each, in the order in which these are told.
@@ -161,6 +170,7 @@ class SessionRegistry:
             _close_all(upstream.relay.endpoints)
             raise
         try:
+            self._follow_claims(session)
             session.observe(observers_for(session, policies.policies, self.factories))
             for observer in session_policies.observers:
                 observer.opened()
@@ -235,6 +245,7 @@ class SessionRegistry:
                 session.session_policies.adapt_by(
                     policies.compatibility_for(session.principal, session.facts.cluster)
                 )
+            self._follow_claims(session)
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
             before = session.limits
             limits = policies.limits_for(session.principal, session.id)
@@ -243,6 +254,14 @@ class SessionRegistry:
         waiting = [session for session in self.live.values() if session.consumers.is_overdue]
         if waiting and self.tasks is not None:
             self.start(partial(self._insist, waiting))
+
+    def _follow_claims(self, session: Session) -> None:
+        """What its compatibility policy says of large bodies holds from now on."""
+        compatibility = session.session_policies.compatibility
+        if session.claims is None and compatibility is not None and compatibility.claim_check is not None:
+            session.claim_by(self.claim_checks.of(session))
+        if session.claims is not None:
+            session.claims.follow()
 
     def _retransform(self, session: Session, policies: PolicySet) -> None:
         try:
@@ -277,7 +296,7 @@ class SessionRegistry:
     def _left(self, session: Session) -> None:
         """The session has left the data path; its sockets are still open."""
         if session.outcome.end is End.GONE and session.outcome.side is Side.UPSTREAM:
-            self.on_lost(session)
+            self.ends.on_lost(session)
         if self.fibers.is_closed:
             self._forget(session)
             return
@@ -310,7 +329,7 @@ class SessionRegistry:
             try:
                 _close_all(session.relay.endpoints)
             finally:
-                self.on_gone(why)
+                self.ends.on_gone(why)
 
 
 def _close_all(endpoints: Iterable[RelayEndpoint]) -> None:

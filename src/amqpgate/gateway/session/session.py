@@ -20,6 +20,7 @@ from amqpgate.gateway.limits.token_buckets import SessionLimits
 from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.channel_close import SessionChannels, unheard
 from amqpgate.gateway.session.channel_flow import ChannelFlows
+from amqpgate.gateway.session.claiming import Claiming
 from amqpgate.gateway.session.consumers import Consumers
 from amqpgate.gateway.session.observer import Sees, SessionObserver
 from amqpgate.gateway.session.publish import PublishHandler
@@ -67,6 +68,8 @@ class Session:
     on_over: Callable[[Session], None]
     #: None while nothing need be translated, or done in the broker's place.
     bridge: VersionBridge | None = attrs.field(default=None, init=False)
+    #: None: no compatibility policy has had an object store for it yet.
+    claims: Claiming | None = attrs.field(default=None, init=False)
     #: Its way to the broker, and the relay that goes that way.
     upstream: SessionUpstream = attrs.field(init=False)
     relay: Relay = attrs.field(init=False)
@@ -110,7 +113,7 @@ class Session:
     def reads_sent(self) -> bool:
         """Whether the headers of messages that the client gets are needed, too."""
         rewriter, bridge = self.session_policies.rewriter, self.bridge
-        if rewriter is not None and rewriter.transform.naming is not None:
+        if self.claims is not None or (rewriter is not None and rewriter.transform.naming is not None):
             return True
         if deaths.are_counted(self.session_policies.compatibility):
             return True
@@ -124,6 +127,12 @@ class Session:
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
 
+    def claim_by(self, claims: Claiming) -> None:
+        """Bodies may go to an object store, and come from there, from now on. It has its flows once it is
+        observed, or judged anew."""
+        self.claims = claims
+        self.publishes.claim_by(claims)
+
     def observe(self, observers: tuple[SessionObserver, ...]) -> None:
         """These look on from now on: each message is looked at anew."""
         self.session_policies.observed_by(observers)
@@ -133,7 +142,7 @@ class Session:
         """Flows where messages may have to be judged; those that there are were other policies'."""
         session_policies, to_broker, to_client = self.session_policies, self.relay.up, self.relay.down
         up = session_policies.is_restricted or self.upstream.watches_publishes
-        down = session_policies.judges_deliveries
+        down = session_policies.judges_deliveries or self.claims is not None
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
             down = down or self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.channel_flows)
@@ -172,6 +181,8 @@ class Session:
         self.upstream = OwnUpstream(self.relay)
         # The new connection numbers confirms anew.
         self.channels.move_to(self.upstream, channels)
+        if self.claims is not None:
+            self.claims.follow()
         for observer in self.session_policies.observers:
             observer.moved()
 
@@ -209,6 +220,8 @@ class Session:
         self.end = self.end.left(end, side, error)
         for observer in self.session_policies.observers:
             observer.ended()
+        if self.claims is not None:
+            self.claims.end()
         try:
             # Now: until it has left its channels, what comes on them is nobody's.
             self.upstream.leave()

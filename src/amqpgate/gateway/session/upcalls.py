@@ -68,6 +68,8 @@ class Upcalls:
                     return False
                 raise violation_of(result, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
+            if result is tables.ScanResult.HELD:
+                return session.claims is not None and session.claims.keeps(side, channel, frame)
             if is_client:
                 if result in _SIZES and session.publishes.refuses_size(channel, frame):
                     return False
@@ -85,6 +87,8 @@ class Upcalls:
             if is_client:
                 if session.session_policies.holds_up(method):
                     lane.ready_at = time.monotonic() + _LONG
+                    return True
+                if session.claims is not None and session.claims.publishes.holds_up(method):
                     return True
                 if result is tables.ScanResult.LARGE:
                     return upstream.make_room(channel, method)

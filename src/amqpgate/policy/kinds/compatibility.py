@@ -12,6 +12,8 @@ from typing import Final, TypeAlias
 import attrs
 
 from amqpgate.policy.engine.matching import Matcher
+from amqpgate.policy.kinds.claim_check import ClaimCheck
+from amqpgate.policy.kinds.claim_findings import claim_findings
 from amqpgate.policy.kinds.compatibility_document import CompatibilityPolicy, DeliveryLimitRule
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import FolderCheck, Placed, PolicyKind, SessionSelection, by_subjects
@@ -40,6 +42,8 @@ class Compatibility:
     quorum_queues: tuple[CompiledQuorum, ...]
     #: Whether ``x-death`` of a message that is published again counts on.
     counts_deaths: bool
+    #: None: bodies pass as they are.
+    claim_check: ClaimCheck | None = None
 
     def delivery_limit(self, queue: str) -> int | None:
         """That of a quorum queue which does not say it itself."""
@@ -74,6 +78,7 @@ def session_compatibilities(session: SessionSelection[CompatibilityPolicy]) -> C
             tuple(_limits(policy.spec.delivery_limits, session)),
             tuple(compiled_quorum(policy.spec.quorum_queues, session.values)),
             policy.spec.republished_deaths == "count",
+            policy.spec.claim_check,
         )
         for policy in (one.policy for one in session.policies if one.is_sure)
     )
@@ -111,6 +116,7 @@ def _unreached(placed: Placed[CompatibilityPolicy]) -> Iterator[Finding]:
 
 def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
     """Policies that change nothing, and rules behind one that takes all queues."""
+    yield from claim_findings(folder)
     for placed in folder.documents:
         spec = placed.document.spec
         yield from _unreached(placed)
@@ -129,6 +135,7 @@ def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
             and not spec.delivery_limits
             and not spec.quorum_queues
             and spec.republished_deaths == "broker"
+            and spec.claim_check is None
         ):
             yield Finding(
                 "problem",

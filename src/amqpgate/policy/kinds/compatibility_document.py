@@ -8,6 +8,7 @@ import attrs
 
 from amqpgate.policy.engine.conditions import Match
 from amqpgate.policy.engine.subjects import Subject
+from amqpgate.policy.kinds.claim_check import ClaimCheck
 from amqpgate.policy.kinds.common import Metadata
 from amqpgate.policy.kinds.quorum_document import LONGEST_EXPIRY, QuorumQueueRule
 from amqpgate.yamldoc import Seconds, between, doc, not_empty
@@ -86,6 +87,14 @@ class CompatibilitySpec:
         metadata=doc(
             "delivery limits of quorum queues; of several rules for a queue the first holds",
             default="the broker's, which is 20 in RabbitMQ 4",
+        ),
+    )
+    claim_check: ClaimCheck | None = attrs.field(
+        default=None,
+        metadata=doc(
+            "bodies that are too large for the broker, which takes 16 MiB, go to an object store; whoever "
+            "consumes through a gateway gets them",
+            default="the broker refuses them",
         ),
     )
 

@@ -1,0 +1,230 @@
+"""The body of one message on its way to a store, in parts, as it comes.
+
+::
+
+    add ──▶ a part is full, none under way ──▶ a thread sends it ──▶ the next one
+      │     a part is full, one is under way: `is_full`, the sender waits
+    finish ──▶ the last part ──▶ complete ──▶ on_done
+    abandon, or a part that fails ──▶ the upload is aborted, what was complete is removed
+
+No thread is held by a sender that is slow; two parts of each upload are in memory at most. How many uploads
+there may be at once is `UploadSlots`'.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import attrs
+import trio
+
+from amqpgate.gateway.objects.store import PART, ObjectStore, StoreError
+from amqpgate.gateway.objects.threads import StoreThreads, Work
+
+#: Uploads of one process at once: two parts of each may be in memory, which is 160 MiB.
+MOST_UPLOADS: Final = 16
+
+
+@attrs.frozen
+class Uploaded:
+    """What is there now."""
+
+    key: str
+    byte_count: int
+    #: SHA-256, as hexadecimal digits.
+    digest: str
+
+
+@attrs.define(eq=False)
+class _Sent:
+    """What the threads know of one upload: they work on it one after the other."""
+
+    store: ObjectStore
+    key: str
+    upload: str = ""
+    parts: list[str] = attrs.field(factory=list)
+    byte_count: int = 0
+    is_there: bool = False
+    _digest: hashlib._Hash = attrs.field(factory=hashlib.sha256)
+
+    def send(self, data: bytearray, *, is_last: bool) -> Uploaded:
+        """The next part."""
+        self._digest.update(data)
+        self.byte_count += len(data)
+        if is_last and not self.upload:
+            self.store.put(self.key, data)
+            self.is_there = True
+        else:
+            self.upload = self.upload or self.store.begin(self.key)
+            if data or not self.parts:
+                self.parts.append(self.store.part(self.key, self.upload, len(self.parts) + 1, data))
+            if is_last:
+                self.store.complete(self.key, self.upload, self.parts)
+                self.is_there = True
+        return Uploaded(self.key, self.byte_count, self._digest.hexdigest())
+
+    def undo(self) -> None:
+        """Nothing of it stays there, as far as the store can be asked. What stays, `claims collect` finds."""
+        with contextlib.suppress(StoreError):
+            if self.is_there:
+                self.store.delete(self.key)
+            elif self.upload:
+                self.store.abort(self.key, self.upload)
+            else:
+                # A put that failed may have been done all the same.
+                self.store.delete(self.key)
+
+
+@attrs.define(eq=False)
+class Upload:
+    """Of one message. The gateway's thread alone calls it, and is called."""
+
+    threads: StoreThreads
+    store: ObjectStore
+    key: str
+    #: The sender need not wait any more.
+    on_room: Callable[[], None]
+    #: It is there, or never will be. Not called after `abandon`.
+    on_done: Callable[[Uploaded | StoreError], None]
+    _sent: _Sent = attrs.field(init=False)
+    _next: bytearray = attrs.field(factory=bytearray, init=False)
+    _is_sending: bool = attrs.field(default=False, init=False)
+    _is_whole: bool = attrs.field(default=False, init=False)
+    _is_over: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._sent = _Sent(self.store, self.key)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more should be added until ``on_room``."""
+        return self._is_sending and len(self._next) >= PART
+
+    def add(self, data: bytes | memoryview) -> None:
+        """More of the body has come."""
+        if not self._is_over:
+            self._next += data
+            self._send()
+
+    def finish(self) -> None:
+        """All of it has come."""
+        self._is_whole = True
+        self._send()
+
+    def abandon(self) -> None:
+        """Nobody wants it any more, be it there or not."""
+        if not self._is_over:
+            self._is_over = True
+            self._next = bytearray()
+            if not self._is_sending:
+                self._undo()
+
+    def discard(self) -> None:
+        """It is there, and nobody has heard of it, nor will."""
+        self._undo()
+
+    def _send(self) -> None:
+        if self._is_sending or self._is_over or not (self._is_whole or len(self._next) >= PART):
+            return
+        data = self._next
+        is_last = self._is_whole and len(data) <= PART
+        self._next = bytearray()
+        if len(data) > PART:
+            self._next += memoryview(data)[PART:]
+            del data[PART:]
+        self._is_sending = True
+        sent = self._sent
+
+        def work() -> tuple[Uploaded, bool]:
+            return sent.send(data, is_last=is_last), is_last
+
+        self.threads.start(Work.PUT, work, self._went)
+
+    def _went(self, result: tuple[Uploaded, bool] | StoreError) -> None:
+        self._is_sending = False
+        if self._is_over:
+            self._undo()
+            return
+        if isinstance(result, StoreError):
+            self._is_over = True
+            self._next = bytearray()
+            self._undo()
+            self.on_done(result)
+            return
+        uploaded, is_last = result
+        if is_last:
+            self._is_over = True
+            self.on_done(uploaded)
+            return
+        self._send()
+        self.on_room()
+
+    def _undo(self) -> None:
+        if self._sent.is_there or self._sent.upload or self._sent.byte_count:
+            self.threads.start(Work.PUT, self._sent.undo, lambda _: None)
+
+
+class Uploader(Protocol):
+    """Who waits for a turn, or has it."""
+
+    def on_turn(self) -> None:
+        """It may go on."""
+
+    def is_late(self, now: float) -> bool:
+        """Whether it has had nothing to send, or no turn, for too long; ``now`` is on the monotonic clock."""
+
+    def expire(self) -> None:
+        """It is late, and others wait: give the place back."""
+
+
+@attrs.define(eq=False)
+class UploadSlots:
+    """How many uploads there may be at once; who comes later waits in line."""
+
+    most: int = MOST_UPLOADS
+    _taken: dict[Uploader, None] = attrs.field(factory=dict, init=False)
+    _line: dict[Uploader, None] = attrs.field(factory=dict, init=False)
+    _contended: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def take(self, who: Uploader) -> None:
+        """It may go on now, or waits in line for its turn."""
+        if len(self._taken) < self.most:
+            self._taken[who] = None
+        else:
+            self._line[who] = None
+            self._contended.set()
+
+    def has(self, who: Uploader) -> bool:
+        """Whether it has its turn."""
+        return who in self._taken
+
+    def give_back(self, who: Uploader) -> None:
+        """It does not upload, or wait, any more."""
+        self._line.pop(who, None)
+        if who in self._taken:
+            del self._taken[who]
+            if self._line:
+                other = next(iter(self._line))
+                del self._line[other]
+                self._taken[other] = None
+                other.on_turn()
+
+    async def look_after(self) -> None:
+        """While anybody waits: who is late is told every second, until this is cancelled."""
+        while True:
+            await self._contended.wait()
+            await trio.sleep(1)
+            self.expire(time.monotonic())
+            if not self._line:
+                self._contended = trio.Event()
+
+    def expire(self, now: float) -> None:
+        """Others wait: who is late gives back its place."""
+        if self._line:
+            for who in [*self._taken, *self._line]:
+                if who.is_late(now):
+                    who.expire()

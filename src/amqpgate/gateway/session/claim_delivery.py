@@ -1,0 +1,278 @@
+"""References that come for the client of one session: it gets the messages that they stand for.
+
+::
+
+    deliver, get-ok, return ── has the header of a reference ──▶ the channel is held, its frames are kept
+                                                                   │ the body is fetched, whole and compared
+                                                                   ▼
+              method, header, the body piece by piece as the client takes it ──▶ what was kept comes again
+
+What cannot be had:
+
+=================  ====================================================================================
+object             what happens
+=================  ====================================================================================
+missing, other     a delivery is rejected without requeue (the queue's dead-letter exchange has it); of
+than was put,      basic.get and basic.return the channel is closed with 404
+or no reference
+of this gateway's
+not now            the channel is closed with 406; the broker has the message again
+=================  ====================================================================================
+
+Pieces go by the data path (`Pump.feed`), which looks at no more of them while the client has enough to read.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+import attrs
+
+from amqpgate.datapath.engine import End, PeerGoneError
+from amqpgate.datapath.tables import HELD_NEXT, METHOD_NEXT, OPEN, Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.objects.downloads import Download, WantedBody
+from amqpgate.gateway.objects.store import ObjectLostError, StoreError
+from amqpgate.gateway.objects.stores import ObjectStores
+from amqpgate.gateway.session import settlement
+from amqpgate.gateway.session.claim_publish import LONG
+from amqpgate.gateway.session.claim_reference import ClaimKeys, Reference, claim_of, restored
+from amqpgate.gateway.session.claim_room import KeptFrames
+from amqpgate.gateway.session.observer import Sent
+from amqpgate.gateway.session.session import Session
+from amqpgate.policy.kinds.claim_check import ClaimCheck
+from amqpgate.policy.kinds.rate import DELIVERED
+from amqpgate.protocol.frames import body_frames, encode_frame
+from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+log = logging.getLogger(__name__)
+
+
+@attrs.define(eq=False)
+class Restoring:
+    """One reference."""
+
+    channel: int
+    method: Sent
+    method_frame: bytes
+    header: ContentHeader
+    frame: memoryview
+    reference: Reference | None = None
+    download: Download | None = None
+    #: Bytes of the body that have been read of its file.
+    read: int = 0
+    #: Bytes of frames that are on their way by the data path.
+    fed: int = 0
+
+    def fetch_by(self, reference: Reference, download: Download) -> None:
+        """Its body is fetched."""
+        self.reference, self.download = reference, download
+
+    def feeds(self, body: int, frames: int) -> None:
+        """So much is on its way to the client."""
+        self.read += body
+        self.fed = frames
+
+    def passed(self, frame: int) -> None:
+        """A frame has got there."""
+        self.fed -= frame
+
+
+@attrs.define(eq=False)
+class ClaimedDeliveries:
+    """Those of one session."""
+
+    session: Session
+    stores: ObjectStores
+    keys: ClaimKeys
+    kept: KeptFrames = attrs.field(factory=KeptFrames, init=False)
+    #: Channel to the method, and its frame, whose content header comes next.
+    _waiting: dict[int, tuple[Sent, bytes]] = attrs.field(factory=dict, init=False)
+    _under_way: dict[int, Restoring] = attrs.field(factory=dict, init=False)
+
+    # -- in upcalls ----------------------------------------------------------------------------
+
+    def expect(self, channel: int, method: Sent, frame: memoryview) -> None:
+        """A message for the client has begun; its header, which comes next, says if it is a reference."""
+        self._waiting[channel] = method, bytes(frame)
+
+    def takes(self, channel: int, frame: memoryview, begin: Callable[[Sent, memoryview], None]) -> bool:
+        """A header or body that is shown: whether it is of a reference. If not, ``begin`` passes the method
+        on that waited for it."""
+        waiting = self._waiting.pop(channel, None)
+        if waiting is not None:
+            method, method_frame = waiting
+            header = decode_header(frame[7:-1])
+            if claim_of(header) is None:
+                begin(method, memoryview(method_frame))
+                return False
+            one = Restoring(channel, method, method_frame, header, memoryview(bytes(frame)))
+            self._under_way[channel] = one
+            self.session.relay.channels.show_rest(Side.UPSTREAM, channel)
+        elif channel not in self._under_way:
+            return False
+        if self.session.relay.channels.due(Side.UPSTREAM, channel) == METHOD_NEXT:
+            # In a later call, for the scanner is about to count what it has shown.
+            one = self._under_way[channel]
+            self.session.relay.channels.hold(Side.UPSTREAM, channel)
+            self.stores.threads.soon(lambda: self._guarded(one, self._fetch))
+        return True
+
+    def keeps(self, channel: int, frame: memoryview) -> bool:
+        """A frame on a channel that is held: whether it is looked at again."""
+        one = self._under_way.get(channel)
+        if one is not None and one.fed:
+            one.passed(len(frame))
+            self.session.relay.send(Side.CLIENT, frame)
+            if not one.fed:
+                self._go_on(one)
+            return False
+        if self.kept.keep(channel, frame):
+            return False
+        self.session.relay.down.ready_at = time.monotonic() + LONG
+        return True
+
+    def end(self) -> None:
+        """The session is over."""
+        for one in self._under_way.values():
+            if one.download is not None:
+                one.download.close()
+        self._under_way.clear()
+
+    # -- outside of upcalls --------------------------------------------------------------------
+
+    def _guarded(self, one: Restoring, act: Callable[[Restoring], None]) -> None:
+        """Go on with a reference, if its channel still waits for it."""
+        relay = self.session.relay
+        is_held = relay.channels.due(Side.UPSTREAM, one.channel) == HELD_NEXT
+        if not relay.active or not is_held or self._under_way.get(one.channel) is not one:
+            if one.download is not None:
+                one.download.close()
+            return
+        try:
+            act(one)
+        except PeerGoneError as gone:
+            relay.pump.remove(relay, End.GONE, gone.side, gone)
+        except ProtocolViolation as violation:
+            self.session.fail(violation)
+
+    def _fetch(self, one: Restoring) -> None:
+        claim_check = self._claim_check()
+        reference = self.keys.read(claim_of(one.header), self.session.principal.vhost)
+        if claim_check is None or reference is None:
+            self.stores.metrics.got(None)
+            self._lose(one, "it refers to no body of this virtual host's")
+            return
+        wanted = WantedBody(reference.key, reference.byte_count, reference.digest)
+
+        def done(error: StoreError | None) -> None:
+            self._guarded(one, lambda one: self._fetched(one, error))
+
+        try:
+            download = self.stores.download(claim_check, wanted, done)
+        except StoreError as error:
+            self._fetched(one, error)
+            return
+        one.fetch_by(reference, download)
+        download.start()
+
+    def _claim_check(self) -> ClaimCheck | None:
+        compatibility = self.session.session_policies.compatibility
+        return None if compatibility is None else compatibility.claim_check
+
+    def _fetched(self, one: Restoring, error: StoreError | None) -> None:
+        if isinstance(error, ObjectLostError):
+            self._lose(one, str(error))
+        elif error is not None:
+            self._close(one, 406, f"the object store does not give the body of a message: {error}")
+        else:
+            self._begin(one)
+
+    def _begin(self, one: Restoring) -> None:
+        session, channel = self.session, one.channel
+        relay = session.relay
+        assert one.reference is not None, "it has been read"
+        header = encode_header(restored(one.header, one.reference))
+        frame = memoryview(encode_frame(amqp.FRAME_HEADER, channel, header))
+        rewriter = session.rewriter
+        if rewriter is None or not rewriter.hold(channel, one.method):
+            relay.send(Side.CLIENT, one.method_frame)
+        for observer in session.session_policies.watchers:
+            observer.content(Side.UPSTREAM, channel, frame)
+        if rewriter is None or not rewriter.pass_header(channel, frame):
+            relay.send(Side.CLIENT, frame)
+        more = one.reference.byte_count - one.header.body_size
+        relay.down.add_body(more)
+        for bucket in session.limits.buckets(DELIVERED[1]):
+            bucket.take(more)
+        self._go_on(one)
+
+    def _go_on(self, one: Restoring) -> None:
+        """The next piece of the body, or the end."""
+        assert one.reference is not None, "it has been read"
+        assert one.download is not None, "it is here"
+        if one.read < one.reference.byte_count:
+            one.download.read(
+                one.read, lambda result: self._guarded(one, lambda one: self._feed(one, result))
+            )
+        else:
+            self.stores.threads.soon(lambda: self._guarded(one, self._release))
+
+    def _feed(self, one: Restoring, piece: bytes | StoreError) -> None:
+        if isinstance(piece, StoreError) or not piece:
+            # A part of the message is there already: there is no other way to say that it will not end.
+            raise ProtocolViolation(541, "the rest of a message's body cannot be read")
+        relay = self.session.relay
+        largest = min(relay.down.out_frame_max, relay.down.frame_max)
+        frames = b"".join(body_frames(one.channel, piece, largest))
+        one.feeds(len(piece), len(frames))
+        relay.pump.feed(relay, Side.UPSTREAM, frames)
+        relay.pump.retry(relay)
+
+    def _lose(self, one: Restoring, why: str) -> None:
+        """There is no such body, nor will be."""
+        session, method = self.session, one.method
+        log.warning("session %s: a message whose body is lost: %s", session.id, why)
+        if not isinstance(method, amqp.BasicDeliver):
+            self._close(one, 404, f"the body of a message is lost: {why}")
+            return
+        if self._is_acked(one.channel, method.consumer_tag):
+            reject = amqp.BasicReject(method.delivery_tag, requeue=False)
+            settlement.settled(session.relay.channels, one.channel, reject)
+            session.channels.send(Side.UPSTREAM, one.channel, reject)
+        self._release(one)
+
+    def _is_acked(self, channel: int, tag: str) -> bool:
+        """Whether the broker waits for an ack."""
+        state = self.session.channels.states.remembered(channel)
+        consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
+        return consumer is None or not consumer.no_ack
+
+    def _close(self, one: Restoring, code: int, text: str) -> None:
+        method = one.method
+        why = ProtocolViolation(
+            code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=one.channel
+        )
+        if self.session.relay.channels.state(one.channel) == OPEN:
+            self.session.channels.refuse(one.channel, why)
+        self._release(one)
+
+    def _release(self, one: Restoring) -> None:
+        """The channel goes on."""
+        session, channel = self.session, one.channel
+        relay = session.relay
+        del self._under_way[channel]
+        if one.download is not None:
+            one.download.close()
+        relay.channels.let_go(Side.UPSTREAM, channel)
+        relay.pump.feed(relay, Side.UPSTREAM, self.kept.take(channel))
+        relay.pump.retry(relay)
+        if channel in session.channels.states:
+            state = session.channels.states.remembered(channel)
+            if state is not None and state.waiting:
+                session.publishes.publish_denial.message_ended(channel)
+            if session.bridge is not None:
+                session.bridge.flow_control.sent(channel)

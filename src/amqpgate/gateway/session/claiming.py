@@ -1,0 +1,61 @@
+"""What a session asks of its claim checks: bodies that go to an object store, or come from it (`claims`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from amqpgate.datapath.tables import Side
+from amqpgate.gateway.session.observer import Sent
+from amqpgate.gateway.session.publish_denial import HeldPublish
+from amqpgate.wire.method import Method
+
+
+class PublishClaiming(Protocol):
+    """Of the client's messages."""
+
+    def begin(self, channel: int, held: HeldPublish, frame: memoryview, frames: bytes) -> None:
+        """A publish may pass whose body is too large: ``frame`` is its header's, ``frames`` are its method
+        and header as the broker would get them."""
+
+    def takes(self, channel: int, frame: memoryview) -> bool:
+        """A body that is shown: whether it is of such a publish."""
+
+    def holds_up(self, method: Method) -> bool:
+        """Whether the client's method waits: what it published before has not gone to the broker yet."""
+
+
+class DeliveryClaiming(Protocol):
+    """Of the broker's."""
+
+    def expect(self, channel: int, method: Sent, frame: memoryview) -> None:
+        """A message for the client has begun; its header, which comes next, says if it is a reference."""
+
+    def takes(self, channel: int, frame: memoryview, begin: Callable[[Sent, memoryview], None]) -> bool:
+        """A header or body that is shown: whether it is of a reference. If not, ``begin`` passes the method
+        on that waited for it."""
+
+
+class Claiming(Protocol):
+    """Both directions."""
+
+    @property
+    def most_body(self) -> int:
+        """Bytes of body that the settings allow."""
+
+    @property
+    def publishes(self) -> PublishClaiming: ...
+    @property
+    def deliveries(self) -> DeliveryClaiming: ...
+
+    def follow(self) -> None:
+        """Other policies may hold, or the session has another connection: what is too large from now on."""
+
+    def takes(self, byte_count: int) -> bool:
+        """Whether a publish with so much body goes to the store."""
+
+    def keeps(self, side: Side, channel: int, frame: memoryview) -> bool:
+        """A frame on a channel that is held: whether it is looked at again."""
+
+    def end(self) -> None:
+        """The session is over."""

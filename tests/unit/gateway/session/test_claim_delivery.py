@@ -1,0 +1,135 @@
+"""References that come for a client, with a broker that is played."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import pytest
+
+from amqpgate.gateway.session.claim_reference import BODY, CLAIM, VARIABLE, ClaimKeys, Reference, new_key
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
+from tests.support.talker import Talker
+from tests.unit.gateway.claiming import LARGE, ClaimStage, make
+from tests.unit.gateway.conftest import Stage
+
+DELIVER = amqp.BasicDeliver("tag", 1, False, "e", "k")
+
+
+@pytest.fixture
+def claims(make_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch) -> ClaimStage:
+    return make(make_stage, monkeypatch)
+
+
+def refer(claims: ClaimStage, body: bytes = LARGE, **changed: object) -> amqp.BasicProperties:
+    """The properties of a reference to a body that is in the store."""
+    key = new_key("/")
+    claims.store.objects[key] = body
+    reference = Reference(key, len(LARGE), hashlib.sha256(LARGE).hexdigest(), False)
+    value = ClaimKeys.of({VARIABLE: "k" * 32}).sign(reference, str(changed.get("vhost", "/")))
+    return amqp.BasicProperties(type="t", headers=Table.of({CLAIM: value}))
+
+
+def consuming(client: Talker, broker: Talker, *, no_ack: bool = False) -> None:
+    client.say(amqp.BasicConsume(queue="q", consumer_tag="tag", no_ack=no_ack), 1)
+    broker.expect(amqp.BasicConsume, 1)
+    broker.say(amqp.BasicConsumeOk("tag"), 1)
+    client.expect(amqp.BasicConsumeOk, 1)
+
+
+@pytest.mark.parametrize(
+    "method", [DELIVER, amqp.BasicGetOk(1, False, "e", "k", 0), amqp.BasicReturn(312, "NO_ROUTE", "e", "k")]
+)
+def test_the_client_gets_the_body(claims: ClaimStage, method: Method) -> None:
+    client, broker = claims.stage.opened()
+    broker.content(method, BODY, properties=refer(claims))
+    message = client.expect_content(type(method))
+    assert (message.method, message.body) == (method, LARGE)
+    assert message.header.properties == amqp.BasicProperties(type="t")
+
+
+def test_others_pass_as_they_are(claims: ClaimStage) -> None:
+    client, broker = claims.stage.opened()
+    properties = amqp.BasicProperties(headers=Table.of({"x": "y"}))
+    for method in (DELIVER, amqp.BasicGetOk(1, False, "e", "k", 0)):
+        broker.content(method, b"body", properties=properties)
+        message = client.expect_content(type(method))
+        assert (message.method, message.body, message.header.properties) == (method, b"body", properties)
+    assert claims.store.asked == []
+
+
+def test_the_order_of_a_channel_stays_and_others_do_not_wait(claims: ClaimStage) -> None:
+    client, broker = claims.stage.opened(2)
+    claims.store.gate.clear()
+    broker.content(DELIVER, BODY, properties=refer(claims))
+    broker.content(DELIVER, b"second")
+    broker.say(amqp.BasicAck(5), 1)
+    broker.content(DELIVER, b"other", channel=2)
+    assert client.expect_content(amqp.BasicDeliver, 2).body == b"other"
+    claims.store.gate.set()
+    assert client.expect_content(amqp.BasicDeliver).body == LARGE
+    assert client.expect_content(amqp.BasicDeliver).body == b"second"
+    assert client.expect(amqp.BasicAck, 1) == amqp.BasicAck(5)
+
+
+@pytest.mark.parametrize("no_ack", [False, True])
+@pytest.mark.parametrize("wrong", ["changed", "missing", "other vhost", "forged"])
+def test_a_body_that_is_lost_is_not_delivered(claims: ClaimStage, wrong: str, no_ack: bool) -> None:
+    client, broker = claims.stage.opened()
+    consuming(client, broker, no_ack=no_ack)
+    properties = refer(claims, b"!" * len(LARGE)) if wrong == "changed" else refer(claims)
+    if wrong == "missing":
+        claims.store.objects.clear()
+    elif wrong == "other vhost":
+        properties = refer(claims, vhost="other")
+    elif wrong == "forged":
+        properties = amqp.BasicProperties(headers=Table.of({CLAIM: "1;x;5;y;0;z"}))
+    broker.content(DELIVER, BODY, properties=properties)
+    broker.content(DELIVER, b"next")
+    assert client.expect_content(amqp.BasicDeliver).body == b"next"
+    if not no_ack:
+        assert broker.expect(amqp.BasicReject, 1) == amqp.BasicReject(1, requeue=False)
+
+
+@pytest.mark.parametrize(("fails", "code"), [(False, 404), (True, 406)])
+def test_what_was_asked_for_and_is_not_there_closes_the_channel(
+    claims: ClaimStage, fails: bool, code: int
+) -> None:
+    client, broker = claims.stage.opened()
+    properties = refer(claims)
+    if fails:
+        claims.store.fails = {"read"}
+    else:
+        claims.store.objects.clear()
+    broker.content(amqp.BasicGetOk(1, False, "e", "k", 0), BODY, properties=properties)
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    close = client.expect(amqp.ChannelClose, 1)
+    assert (close.reply_code, close.class_id, close.method_id) == (code, 60, 71)
+
+
+def test_a_store_that_does_not_answer_closes_the_consumers_channel(claims: ClaimStage) -> None:
+    """The broker has the message again."""
+    client, broker = claims.stage.opened()
+    consuming(client, broker)
+    claims.store.fails = {"read"}
+    broker.content(DELIVER, BODY, properties=refer(claims))
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    assert client.expect(amqp.ChannelClose, 1).reply_code == 406
+
+
+def test_small_frames_for_the_client(claims: ClaimStage) -> None:
+    client, broker = claims.stage.opened(tune_ok=amqp.ConnectionTuneOk(2047, 4096, 0))
+    broker.content(DELIVER, BODY, properties=refer(claims))
+    assert client.expect_content(amqp.BasicDeliver).body == LARGE
+
+
+def test_true_sizes_are_counted(claims: ClaimStage) -> None:
+    client, broker = claims.stage.opened()
+    broker.content(DELIVER, BODY, properties=refer(claims))
+    client.expect_content(amqp.BasicDeliver)
+    (session,) = claims.stage.running.gateway.sessions.values()
+    assert session.relay.down.body_bytes == len(LARGE)
