@@ -9,6 +9,8 @@ item                  what is changed, where the client's method asks for it
 ``transient-queue``   a classic queue, neither durable nor exclusive, becomes durable and gets ``x-expires``
 ``retired-argument``  arguments that RabbitMQ 4 does not know are left out, or have the name that it knows
 ``delivery-limit``    a quorum queue gets ``x-delivery-limit``
+``global-prefetch``   basic.qos of a whole channel is kept by the gateway (`channel_windows`)
+``requeue``           basic.nack with requeue becomes basic.reject, one for each message (`requeue`)
 ====================  =======================================================================================
 """
 
@@ -25,7 +27,9 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 
 #: What was changed, as audit records, metrics and the documents name it.
-Item: TypeAlias = Literal["transient-queue", "retired-argument", "delivery-limit"]
+Item: TypeAlias = Literal[
+    "transient-queue", "retired-argument", "delivery-limit", "global-prefetch", "requeue"
+]
 
 _TYPE: Final = "x-queue-type"
 _MASTER_LOCATOR: Final = "x-queue-master-locator"

@@ -159,6 +159,7 @@ class SessionRegistry:
             self.token_buckets.give_back(session.limits, time.monotonic())
             _close_all(upstream.relay.endpoints)
             raise
+        session.show_nacks()
         try:
             session.observe(observers_for(session, policies.policies, self.factories))
             for observer in session_policies.observers:
@@ -233,6 +234,7 @@ class SessionRegistry:
             session.session_policies.adapt_by(
                 policies.compatibility_for(session.principal, session.facts.cluster)
             )
+            session.show_nacks()
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
             before = session.limits
             limits = policies.limits_for(session.principal, session.id)

@@ -36,6 +36,10 @@ class Compatibility:
     transient_expiry: int | None
     drops_retired: bool
     delivery_limits: tuple[CompiledLimit, ...]
+    #: Whether limits of whole channels are kept by the gateway.
+    keeps_windows: bool = True
+    #: Whether basic.nack with requeue is to count towards delivery limits.
+    counts_nacks: bool = False
 
     def delivery_limit(self, queue: str) -> int | None:
         """That of a quorum queue which does not say it itself."""
@@ -68,6 +72,8 @@ def session_compatibilities(session: SessionSelection[CompatibilityPolicy]) -> C
             else None,
             policy.spec.retired_arguments == "drop",
             tuple(_limits(policy.spec.delivery_limits, session)),
+            keeps_windows=policy.spec.global_prefetch == "channel",
+            counts_nacks=policy.spec.nacks == "count",
         )
         for policy in (one.policy for one in session.policies if one.is_sure)
     )
@@ -95,10 +101,22 @@ def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
                     "put the one for every queue last",
                 )
                 break
+        if spec.nacks == "count" and any(
+            rule.queue is None and rule.limit < 0 for rule in spec.delivery_limits
+        ):
+            yield Finding(
+                "problem",
+                placed.mark("spec", "nacks"),
+                f"policy '{placed.name}': nacks count towards delivery limits, and there are none for the "
+                "queues that it declares",
+                "give these queues a limit, or keep nacks as they are",
+            )
         if (
             spec.transient_queues.become == "transient"
             and spec.retired_arguments == "keep"
             and not spec.delivery_limits
+            and spec.global_prefetch == "keep"
+            and spec.nacks == "keep"
         ):
             yield Finding(
                 "problem",

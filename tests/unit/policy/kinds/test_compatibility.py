@@ -37,6 +37,16 @@ def test_each_item_can_be_set_or_switched_off() -> None:
     assert profile("transientQueues: {become: transient}").transient_expiry is None
 
 
+def test_limits_of_channels_are_kept_unless_it_says_otherwise() -> None:
+    assert profile().keeps_windows
+    assert not profile("globalPrefetch: keep").keeps_windows
+
+
+def test_nacks_count_where_it_says_so() -> None:
+    assert not profile().counts_nacks
+    assert profile("nacks: count").counts_nacks
+
+
 def test_the_first_delivery_limit_for_a_queue_holds() -> None:
     one = profile(
         "deliveryLimits:\n- {queue: {prefix: a}, limit: 5}\n- {queue: {prefix: ab}, limit: 6}\n- {limit: -1}"
@@ -70,8 +80,16 @@ def test_it_holds_for_nobody_of_whom_it_is_not_sure() -> None:
     assert some.compatibility_for(Principal("al", "prod"), "x") is None
 
 
+def test_check_finds_nacks_that_count_for_nothing() -> None:
+    (one,) = found(document("p", "nacks: count\ndeliveryLimits: [{limit: -1}]"))
+    assert "nacks count towards delivery limits" in one
+    assert found(document("p", "nacks: count\ndeliveryLimits: [{queue: q, limit: -1}, {limit: 3}]")) == []
+
+
 def test_check_finds_what_does_nothing() -> None:
-    nothing = document("p", "transientQueues: {become: transient}\nretiredArguments: keep")
+    nothing = document(
+        "p", "transientQueues: {become: transient}\nretiredArguments: keep\nglobalPrefetch: keep"
+    )
     (one,) = found(nothing)
     assert one.endswith("problem policy 'p' changes nothing")
     (one,) = found(document("p", "deliveryLimits:\n- {limit: 5}\n- {queue: {prefix: a}, limit: 6}"))
