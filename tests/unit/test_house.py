@@ -83,6 +83,7 @@ SET_BY_OTHERS = {
         "amqpgate.gateway.session.session: lane.flows",
         "amqpgate.gateway.session.session: self.relay.down.flows",
         "amqpgate.gateway.session.session: self.relay.down.shows_content",
+        "amqpgate.gateway.session.session: self.relay.up.shows_nacks",
         "amqpgate.gateway.session.session: self.relay.up.flows",
         "amqpgate.gateway.session.upcalls: lane.ready_at",
         "amqpgate.gateway.session.version_bridge: self.relay.outgoing",

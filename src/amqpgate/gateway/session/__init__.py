@@ -16,6 +16,7 @@ what is alike passes, and the session's end. Nothing here waits but the tear-dow
 ``operation_limits``   limits of single operations
 ``version_bridge``     peers of other versions
 ``flow_control``       deliveries that wait: ``channel_flow`` where, ``delivery_holder`` what passes
+``compatibility``      requests as a newer broker takes them; ``channel_windows`` limits, ``requeue`` nacks
 ``rewriter``           names and messages as a transform policy changes them (``transform``)
 ``teardown``           what each side hears at the end; ``drain``, ``graceful_close``, ``close_session``
 """

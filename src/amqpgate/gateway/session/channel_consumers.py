@@ -8,7 +8,9 @@ from typing import Final
 
 import attrs
 
+from amqpgate.gateway.session.channel_prefetch import ChannelPrefetch
 from amqpgate.policy import Operation
+from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: The queue that stands for direct replies (RabbitMQ's direct reply-to).
 REPLIES: Final = "amq.rabbitmq.reply-to"
@@ -59,6 +61,8 @@ class ChannelConsumers:
     kinds: int = 0
     #: The data path counts what is delivered, since it is to be acknowledged.
     acks: bool = False
+    #: None: their limits are the broker's alone.
+    prefetch: ChannelPrefetch | None = None
 
     def __iter__(self) -> Iterator[SessionConsumer]:
         yield from self.tags.values()
@@ -79,6 +83,14 @@ class ChannelConsumers:
     def cancels_due(self) -> int:
         """How many cancels are remembered that the broker has not answered."""
         return sum(map(len, self.cancels.values()))
+
+    def limit_by(self, prefetch: ChannelPrefetch) -> None:
+        """Their limits are kept here from now on."""
+        self.prefetch = prefetch
+
+    def cancel(self, method: amqp.BasicCancel) -> amqp.BasicCancel:
+        """What the broker is told to end one."""
+        return method if self.prefetch is None else self.prefetch.cancel(method)
 
     def add(self, consumer: SessionConsumer, tag: str, *, is_answered: bool) -> None:
         """The client asks for one more."""

@@ -25,6 +25,7 @@ import attrs
 
 from amqpgate.datapath.unacked import Unacked
 from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.channel_prefetch import ChannelPrefetch
 from amqpgate.gateway.session.held_deliveries import HeldDeliveries
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -35,7 +36,7 @@ class ChannelFlows:
     """The channels of one session that are stopped, or limited here."""
 
     channels: SessionChannels
-    #: Called when the first channel is stopped or limited, and when none is any more.
+    #: Called when a channel is stopped or limited, and when it is not any more.
     on_change: Callable[[], None]
     #: Whether somebody else wants to be shown what clients settle.
     are_settles_watched: Callable[[], bool] = lambda: False
@@ -60,18 +61,30 @@ class ChannelFlows:
         """What is kept for a channel; None: it is neither stopped nor limited."""
         return self._held.get(number)
 
-    def _of(self, number: int) -> HeldDeliveries:
-        """What there is of the channel, or something new."""
+    def prefetch(self, number: int) -> ChannelPrefetch | None:
+        """What is told the broker of the channel's limits; None: what the client says."""
+        state = self.channels.states.remembered(number)
+        return None if state is None or state.consuming is None else state.consuming.prefetch
+
+    def for_client(self, number: int, method: amqp.BasicDeliver) -> amqp.BasicDeliver:
+        """The delivery with the client's name of the consumer (`channel_prefetch`)."""
+        prefetch = self.prefetch(number)
+        if prefetch is None:
+            return method
+        tag = prefetch.client_tag(method.consumer_tag)
+        return method if tag == method.consumer_tag else attrs.evolve(method, consumer_tag=tag)
+
+    def _of(self, number: int, *, has_deliveries: bool = True) -> HeldDeliveries:
+        """What there is of the channel, or something new. ``has_deliveries``: the client may have some."""
         held = self._held.get(number)
         if held is None:
             table = self.channels.table
-            tags = table.unacked_tags(number)
+            tags = table.unacked_tags(number) if has_deliveries else []
             out = Unacked(stretches=tags or [], next=tags[-1][1] if tags else 0)
             out.blurred = 0 if tags is not None else None
             held = self._held[number] = HeldDeliveries(out)
             table.show_settles(number)
-            if len(self._held) == 1:
-                self.on_change()
+            self.on_change()
         return held
 
     def leave(self, number: int) -> None:
@@ -79,8 +92,7 @@ class ChannelFlows:
         del self._held[number]
         if self.channels.table.state(number) and not self.are_settles_watched():
             self.channels.table.show_settles(number, False)
-        if not self._held:
-            self.on_change()
+        self.on_change()
 
     # -- what the client wants ---------------------------------------------------------------
 
@@ -97,9 +109,12 @@ class ChannelFlows:
         """Deliver again once the broker has recovered."""
         self._held[number].postpone()
 
-    def limit_to(self, number: int, count: int) -> None:
-        """Keep what is delivered beyond so many; 0: there is the connection's limit only."""
-        self._of(number).limit_to(count)
+    def limit_to(self, number: int, count: int, *, has_deliveries: bool = True) -> None:
+        """Keep what is delivered beyond so many; 0: there is the connection's limit only.
+
+        ``has_deliveries``: the client may have some now.
+        """
+        self._of(number, has_deliveries=has_deliveries).limit_to(count)
 
     def limit_all(self, count: int) -> None:
         """So many may the client have on all channels from now on; 0: any number."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.session import access_tickets, settlement
+from amqpgate.gateway.session import access_tickets, channel_windows, settlement
 from amqpgate.gateway.session.channel_close import check_declares
 from amqpgate.gateway.session.conditional_delete import answered
 from amqpgate.gateway.session.content import expect_content
@@ -46,12 +46,18 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
             last_queue, named = state.last_queue, state.named(method)
             if named is not method:
                 method, frame = named, memoryview(method_frame(channel, named))
+    limits = channel_windows.limits_of(session, channel, method)
+    if limits is not None and isinstance(method, amqp.BasicConsume):
+        method = limits.named(method)
     changed: bytes | memoryview = frame
     if channel:
         other = session.session_policies.change(channel, answered(session, channel, method), last_queue)
-        if other is not method:
+        if limits is not None:
+            changed = _all_told(session, channel, channel_windows.asks(session, channel, limits, other))
+        elif other is not method:
             changed = fitting(session.relay.up.out_frame_max, channel, method_frame(channel, other))
-    session.upstream.request(channel, method, None if changed is frame else changed)
+    if limits is None:
+        session.upstream.request(channel, method, None if changed is frame else changed)
     passed(session, channel, method)
     _note(session, channel, method, len(frame))
     is_answered = not (isinstance(method, amqp.ConfirmSelect) and session.upstream.confirms(channel, method))
@@ -59,6 +65,17 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         observer.asked(channel, method, last_queue, is_answered)
     if is_answered:
         session.relay.send(Side.UPSTREAM, changed)
+    if limits is not None:
+        channel_windows.asked(session, channel, limits, method)
+
+
+def _all_told(session: Session, channel: int, told: tuple[Method, ...]) -> bytes:
+    """The frames of what the broker is asked. Raises ``ProtocolViolation`` where it cannot be."""
+    frames = b""
+    for one in told:
+        session.upstream.request(channel, one, None)
+        frames += fitting(session.relay.up.out_frame_max, channel, method_frame(channel, one))
+    return frames
 
 
 def _note(session: Session, channel: int, method: Method, size: int) -> None:

@@ -15,9 +15,11 @@ item                  what is changed, where the client's method asks for it
 ``x-death``           what a message has died of is kept for the next time (`deaths`)
 ``conditional-delete``
                       a delete has no conditions: the broker was asked before (`conditional_delete`)
-``quorum-prefetch``   where there are such rules, basic.qos for the channel is for each consumer: quorum
-                      queues know no other
+``quorum-prefetch``   where there are such rules, and limits of channels are left to the broker, basic.qos for
+                      the channel is for each consumer: quorum queues know no other
 ``claim-check``       a publish's body goes to an object store (``claims``), and not here
+``global-prefetch``   basic.qos of a whole channel is kept by the gateway (`channel_windows`)
+``requeue``           basic.nack with requeue becomes basic.reject, one for each message (`requeue`)
 ====================  =======================================================================================
 """
 
@@ -47,6 +49,8 @@ Item: TypeAlias = Literal[
     "conditional-delete",
     "x-death",
     "claim-check",
+    "global-prefetch",
+    "requeue",
 ]
 
 _TYPE: Final = quorum_queues.TYPE
@@ -75,7 +79,8 @@ def adapted(profile: Compatibility, method: Method, vhost: str) -> Adapted:
     """
     if isinstance(method, amqp.QueueDeclare) and not method.passive:
         return _declare(profile, method, vhost)
-    if isinstance(method, amqp.BasicQos) and method.global_ and profile.quorum_queues:
+    is_left_to_broker = profile.quorum_queues and not profile.keeps_windows
+    if is_left_to_broker and isinstance(method, amqp.BasicQos) and method.global_:
         return Adapted(attrs.evolve(method, global_=False), ("quorum-prefetch",))
     return Adapted(method)
 

@@ -173,7 +173,8 @@ class Consumers:
             self._report(number, one)
             del state.tags[one.tag]
             state.cancels.setdefault(one.tag, deque()).append(True)
-            self.channels.send(Side.UPSTREAM, number, amqp.BasicCancel(one.tag))
+            cancel = state.cancel(amqp.BasicCancel(one.tag))
+            self.channels.send(Side.UPSTREAM, number, cancel)
 
     def _report(self, number: int, one: _Denied) -> str:
         """Tell observers; what the client reads."""

@@ -32,7 +32,8 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
         peek = (peek or Peek()) | REFERENCES
     message = Message(channel, method, None)
     peek = session.session_policies.peek(message, peek)
-    flow = limits.kept_flow() if bridge is not None and bridge.channel_flows else limits.delivery_flow(peek)
+    is_kept = bridge is not None and channel in bridge.channel_flows
+    flow = limits.kept_flow() if is_kept else limits.delivery_flow(peek)
     session.session_policies.meter(message, flow)
     return flow
 

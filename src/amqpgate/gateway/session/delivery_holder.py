@@ -1,9 +1,11 @@
 """What passes to the client of a channel that is stopped or limited (`channel_flow`), and what is kept.
 
 One session keeps `held_deliveries.ROOM` bytes. What is more ends it, and the channel is closed with 406, so
-the client hears why; a prefetch count that keeps to that never comes to it. After channel.flow all that was
-kept goes to the client first, so nothing is lost, of consumers that do not acknowledge neither. Beyond a
-limit nothing does: the broker has it again when the channel is closed.
+the client hears why; a prefetch count that keeps to that never comes to it. Where the gateway chooses what
+consumers get (`channel_prefetch`) it makes them narrower instead, and gives the broker back what was kept; a
+channel is closed only where single messages are more than `held_deliveries.MOST`. After channel.flow all
+that was kept goes to the client first, so nothing is lost, of consumers that do not acknowledge neither.
+Beyond a limit nothing does: the broker has it again when the channel is closed.
 
 ==========================================  ================================================================
 meanwhile to the client                     what was kept
@@ -11,7 +13,10 @@ meanwhile to the client                     what was kept
 basic.get-ok                                after channel.flow goes first: an ack of several may mean all
                                             before it; beyond a limit stays
 basic.cancel-ok, basic.cancel               of that consumer goes first: nothing may come after; beyond a
-                                            limit it is given back to the broker (basic.reject with requeue)
+                                            limit it is given back to the broker: by basic.nack with requeue,
+                                            which is no failed delivery to quorum queues of RabbitMQ 4, or by
+                                            basic.reject where the broker has no other. In a transaction the
+                                            broker has it with the commit
 basic.recover-ok                            of consumers that acknowledge is dropped: the broker has it again
 channel.close, connection.close             goes first; the gateway's own connection.close as well; beyond a
                                             limit it is dropped: the broker has it again
@@ -41,6 +46,7 @@ from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.held_deliveries import ROOM, HeldBytes, HeldDeliveries, HeldDelivery
 from amqpgate.gateway.session.settlement import Settling
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -50,6 +56,12 @@ class DeliveryHolder:
     """Keeps deliveries of one session, and lets them pass."""
 
     flows: ChannelFlows
+    #: How a message is given back to the broker.
+    gives_back: type[amqp.BasicNack | amqp.BasicReject]
+    #: Sends the broker frames of a channel, but not within a message of the client's.
+    tells_broker: Callable[[int, bytes], None]
+    #: Called with a channel whose consumers are to be made narrower.
+    on_narrowed: Callable[[int], None]
     _bytes: HeldBytes = attrs.field(factory=HeldBytes, init=False)
 
     def resume(self, number: int) -> bytes:
@@ -96,6 +108,11 @@ class DeliveryHolder:
     def rest(self) -> bytes:
         """The same, when the session has left the data path."""
         return b"".join(self._rest(self._held(number)) for number in self.flows.numbers)
+
+    def give_back(self, number: int, tags: frozenset[str]) -> None:
+        """What is kept of these consumers is for others."""
+        if tags:
+            self._give_back(number, self._held(number), lambda one: one.tag in tags)
 
     # -- from the client ---------------------------------------------------------------------
 
@@ -168,7 +185,21 @@ class DeliveryHolder:
         if held.is_dropping:
             return b""
         self._bytes.add(held, frame)
-        return self._overflow(number, held) if self._bytes.are_too_many else b""
+        if not self._bytes.are_too_many or self._narrows(number, held):
+            return b""
+        return self._overflow(number, held)
+
+    def _narrows(self, number: int, held: HeldDeliveries) -> bool:
+        """Whether less is to come from now on, or what there is cannot be less and still fits."""
+        prefetch = self.flows.prefetch(number)
+        if prefetch is None or held.is_off:
+            return False
+        tags = frozenset(tag for tag in {one.tag for one in held.waiting} if prefetch.narrow(tag))
+        if not tags:
+            return not self._bytes.are_far_too_many
+        self.give_back(number, tags)
+        self.on_narrowed(number)
+        return True
 
     def _overflow(self, number: int, held: HeldDeliveries) -> bytes:
         if held.is_off:
@@ -207,7 +238,7 @@ class DeliveryHolder:
                 held.out.delivered(one.number)
             passing.append(one)
         # What is under way is the last one: the rest of it follows.
-        if held.is_under_way and passing and passing[-1] is held.kept[-1]:
+        if held.is_under_way and not held.is_dropping and passing and passing[-1] is held.kept[-1]:
             held.pass_rest()
         went = {id(one) for one in passing}
         taken = self._bytes.take(held, lambda one: id(one) not in went)
@@ -233,8 +264,12 @@ class DeliveryHolder:
         """The broker is to deliver them again, to whom it likes."""
         given = [one for one in held.waiting if which(one)]
         held.drop_rest_of(given)
-        self._bytes.take(held, lambda one: one not in given)
+        went = {id(one) for one in given}
+        self._bytes.take(held, lambda one: id(one) not in went)
+        frames = b""
         for one in given:
-            reject = amqp.BasicReject(one.number, requeue=True)
-            settlement.settled(self.flows.channels.table, number, reject)
-            self.flows.channels.send(Side.UPSTREAM, number, reject)
+            told = self.gives_back(one.number, requeue=True)
+            settlement.settled(self.flows.channels.table, number, told)
+            frames += method_frame(number, told)
+        if frames:
+            self.tells_broker(number, frames)

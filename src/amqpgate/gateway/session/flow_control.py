@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import attrs
@@ -39,11 +39,15 @@ class FlowControl:
     publish_denial: PublishDenials
     #: Whether channel.flow off is done here, and not by the broker.
     stops_channels: bool
-    _holder: DeliveryHolder = attrs.field(
-        default=attrs.Factory(lambda self: DeliveryHolder(self.flows), takes_self=True), init=False
-    )
+    #: Sends the broker frames of a channel, but not within a message of the client's.
+    tells_broker: Callable[[int, bytes], None]
+    _holder: DeliveryHolder = attrs.field(init=False)
     #: What goes to the client has waited, and does so no more.
     _is_releasing: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        gives_back = amqp.BasicNack if self.crossing.broker.speaks(amqp.BasicNack) else amqp.BasicReject
+        self._holder = DeliveryHolder(self.flows, gives_back, self.tells_broker, self.resize)
 
     def flow(self, channel: int, *, active: bool) -> bool:
         """The client wants deliveries, or none: whether that has been done here."""
@@ -116,6 +120,39 @@ class FlowControl:
                 self.flows.lift(number)
         self._go_on(channel)
 
+    def keep(self, channel: int, limit: int | None, *, has_deliveries: bool = True) -> None:
+        """The client may have so many deliveries of the channel, 0: any number; None: the broker sees to it.
+
+        ``has_deliveries``: it may have some now.
+        """
+        if limit is not None:
+            self.flows.limit_to(channel, limit, has_deliveries=has_deliveries)
+        else:
+            self.flows.lift(channel)
+        self._go_on(channel)
+
+    def resize(self, channel: int) -> None:
+        """Consumers of the channel may have to be wider, or narrower, at the broker (`channel_prefetch`)."""
+        channels = self.flows.channels
+        prefetch = self.flows.prefetch(channel)
+        if prefetch is None or self.relay.channels.state(channel) != OPEN:
+            return
+        if channels.states[channel].close is not None:
+            return
+        told = b""
+        for method in prefetch.resize():
+            channels.upstream.request(channel, method, None)
+            told += method_frame(channel, method)
+        if told:
+            self.tells_broker(channel, told)
+        self.narrowed(channel)
+
+    def narrowed(self, channel: int) -> None:
+        """What is kept of consumers that are narrower now is for others."""
+        prefetch = self.flows.prefetch(channel)
+        if prefetch is not None and channel in self.flows:
+            self._holder.give_back(channel, prefetch.take_narrowed())
+
     def _go_on(self, channel: int) -> None:
         """The client may have room for more."""
         for number in self.flows.numbers if self.flows.limit_of_all else (channel,):
@@ -137,7 +174,12 @@ class FlowControl:
         elif kind != FRAME_METHOD:
             yield from frames_of(self._holder.on_content(number, frame))
         elif method_index(frame) in INDEXES:
-            yield from frames_of(self._holder.on_method(number, decode_method(frame[7:-1]), frame))
+            method = decode_method(frame[7:-1])
+            if isinstance(method, amqp.BasicDeliver):
+                named = self.flows.for_client(number, method)
+                if named is not method:
+                    method, frame = named, method_frame(number, named)
+            yield from frames_of(self._holder.on_method(number, method, frame))
         else:
             yield frame
 

@@ -1,6 +1,6 @@
 """Deliveries that wait here on one channel, and which ones its client has: see `channel_flow`.
 
-One session keeps `ROOM` bytes of them.
+One session keeps `ROOM` bytes of them, and `MOST` where they are few.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import attrs
 
 from amqpgate.datapath.engine import Bytes
 from amqpgate.datapath.unacked import Unacked
+
+#: Bytes that one session keeps of single messages whose consumers cannot be narrower (`delivery_holder`).
+MOST: Final = 1 << 25
 
 #: Bytes of deliveries that one session keeps, `_EACH` more for each: a prefetch of 500 messages of 8 KiB.
 ROOM: Final = 1 << 22
@@ -120,7 +123,8 @@ class HeldDeliveries:
 
     def drop_rest_of(self, given: list[HeldDelivery]) -> None:
         """The broker has these again: if one of them is under way, the rest of it is dropped."""
-        self.is_dropping = self.is_under_way and self.kept[-1] in given
+        if self.is_under_way and not self.is_dropping:
+            self.is_dropping = any(one is self.kept[-1] for one in given)
 
     def take(self, keeps: Callable[[HeldDelivery], bool]) -> list[bytearray]:
         """The frames of all messages but those that it ``keeps``; the others are not kept any more."""
@@ -139,6 +143,11 @@ class HeldBytes:
     def are_too_many(self) -> bool:
         """Whether there is more than `ROOM`."""
         return self._bytes > ROOM
+
+    @property
+    def are_far_too_many(self) -> bool:
+        """Whether there is more than `MOST`."""
+        return self._bytes > MOST
 
     def keep(self, held: HeldDeliveries, delivery: HeldDelivery) -> None:
         """A message is kept, and the content that comes next."""

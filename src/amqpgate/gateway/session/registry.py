@@ -169,6 +169,7 @@ class SessionRegistry:
             self.token_buckets.give_back(session.limits, time.monotonic())
             _close_all(upstream.relay.endpoints)
             raise
+        session.show_nacks()
         try:
             self._follow_claims(session)
             session.observe(observers_for(session, policies.policies, self.factories))
@@ -246,6 +247,7 @@ class SessionRegistry:
                     policies.compatibility_for(session.principal, session.facts.cluster)
                 )
             self._follow_claims(session)
+            session.show_nacks()
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
             before = session.limits
             limits = policies.limits_for(session.principal, session.id)

@@ -52,6 +52,12 @@ class SessionFacts:
     #: Whether the client understands connection.blocked.
     hears_blocked: bool = False
 
+    @property
+    def is_native(self) -> bool:
+        """Whether both peers speak AMQP 0-9-1, and not what is translated to it."""
+        are_native = all(interpreter.is_native for interpreter in self.interpreters)
+        return are_native and not self.interpreters[Side.CLIENT].has_sessions
+
     def version(self, side: Side) -> str:
         """The version of AMQP that a peer speaks, such as "0-9-1"."""
         return self.interpreters[side].version.removeprefix("AMQP ")
@@ -201,6 +207,12 @@ class Session:
                 self.facts.keeps_deliveries,
             )
         return self.bridge
+
+    def show_nacks(self) -> None:
+        """Show what the client gives back, where the policies have it count (`requeue`)."""
+        profile = self.session_policies.compatibility
+        if profile is not None and profile.counts_nacks:
+            self.relay.up.shows_nacks = True
 
     def asks_close(self, side: Side) -> None:
         """``side`` asks to close the connection."""

@@ -16,7 +16,7 @@ from amqpgate.datapath.engine import End
 from amqpgate.datapath.scanner import Flow, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.session import settlement
+from amqpgate.gateway.session import channel_windows, requeue, settlement
 from amqpgate.gateway.session.client_methods import allows, decide, passed
 from amqpgate.gateway.session.conditional_delete import holds_up
 from amqpgate.gateway.session.connection_close import pass_on
@@ -162,6 +162,8 @@ class Upcalls:
         if do is Do.FORWARD:
             for observer in session.session_policies.watchers:
                 observer.settled(channel, method)
+            if isinstance(method, amqp.BasicNack) and requeue.nacks(session, channel, method):
+                return
             if (
                 session.bridge is not None
                 and channel in session.bridge.channel_flows
@@ -211,7 +213,8 @@ class Upcalls:
         if isinstance(method, amqp.BasicPublish):
             bridge = session.bridge
             peek = bridge.admit(channel, method) if bridge is not None else None
-            flow = session.publishes.flow(channel, method, peek, is_bridged=bridge is not None)
+            is_bridged = bridge is not None and not session.facts.is_native
+            flow = session.publishes.flow(channel, method, peek, is_bridged=is_bridged)
         else:
             assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
             flow = delivery_flow(session, channel, method)
@@ -234,6 +237,11 @@ class Upcalls:
             raise not_open(channel, method)
         if not session.upstream.is_transparent and not session.upstream.hears(channel, method):
             return
+        if isinstance(method, channel_windows.ANSWERS):
+            answer = channel_windows.heard(session, channel, method)
+            if answer is None:
+                return
+            method = answer
         changed: bytes | memoryview = frame
         rewriter = session.session_policies.rewriter
         if rewriter is not None:
@@ -254,6 +262,8 @@ class Upcalls:
                     state.committing(-1)
             if session.publishes.hears(method):
                 session.relay.send(Side.CLIENT, changed)
+            if isinstance(method, amqp.BasicQosOk):
+                channel_windows.passed_on(session, channel)
         elif do is Do.CONSUMER:
             session.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:

@@ -26,7 +26,7 @@ from amqpgate.bridge.crossing import Sent
 from amqpgate.datapath.engine import Bytes
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import reframe
-from amqpgate.datapath.tables import HEADER_NEXT, Side
+from amqpgate.datapath.tables import HEADER_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.flow_control import INDEXES, FlowControl, frames_of, method_index
@@ -105,10 +105,12 @@ class VersionBridge:
             self.channel_flows,
             self.publish_denial,
             self.keeps_deliveries or not self.interpreters[Side.CLIENT].is_native,
+            self.tell_broker,
         )
         self.old_clients = OldClients(self.crossing, self.channel_flows.channels)
         self.relay.outgoing = self.outgoing
-        self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
+        if not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack):
+            self.relay.up.shows_nacks = True
 
     @property
     def refuses_immediate(self) -> bool:
@@ -151,7 +153,10 @@ class VersionBridge:
         payload = frame[7:-1]
         interpreter = self.interpreters[side]
         if interpreter.is_native or int.from_bytes(payload[:4], "big") in SAME:
-            return decode_method(payload), frame
+            method = decode_method(payload)
+            if isinstance(method, amqp.BasicDeliver):
+                method = self.channel_flows.for_client(int.from_bytes(frame[1:3], "big"), method)
+            return method, frame
         method = interpreter.to_canonical(payload, _SENDERS[side])
         if type(method) not in _CANONICAL:
             return method, frame
@@ -204,19 +209,25 @@ class VersionBridge:
         frame = encode_frame(FRAME_METHOD, channel, self.interpreters[side].from_canonical(method))
         if side is Side.CLIENT:
             self.publish_denial.tell(channel, frame)
-        elif channel in self._late or self.is_sending(channel):
-            late = self._late.get(channel, b"") + frame
-            if len(late) > LONGEST_WAIT:
-                raise ProtocolViolation(506, "too many pings within a message", channel=channel)
-            self._late[channel] = late
+        elif len(self._late.get(channel, b"")) + len(frame) > LONGEST_WAIT:
+            raise ProtocolViolation(506, "too many pings within a message", channel=channel)
+        else:
+            self.tell_broker(channel, frame)
+
+    def tell_broker(self, channel: int, frames: bytes) -> None:
+        """Say something of the gateway's own, but not within a message."""
+        if channel in self._late or self.is_sending(channel):
+            self._late[channel] = self._late.get(channel, b"") + frames
             self.relay.channels.show_rest(Side.CLIENT, channel)
         else:
-            self.relay.send(side, frame)
+            self.relay.send(Side.UPSTREAM, frames)
 
     def message_ended(self, channel: int) -> None:
         """A frame of the client's was shown: if it was a message's last, what waited for that follows."""
         if channel in self._late and not self.is_sending(channel):
-            self.relay.send(Side.UPSTREAM, self._late.pop(channel))
+            late = self._late.pop(channel)
+            if self.relay.channels.state(channel) == OPEN:
+                self.relay.send(Side.UPSTREAM, late)
 
     def takes_content(self, side: Side, frame: memoryview) -> bool:
         """Whether a header or body that no canonical method announced belongs to another one's."""

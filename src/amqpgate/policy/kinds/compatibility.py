@@ -44,6 +44,10 @@ class Compatibility:
     counts_deaths: bool
     #: None: bodies pass as they are.
     claim_check: ClaimCheck | None = None
+    #: Whether limits of whole channels are kept by the gateway.
+    keeps_windows: bool = True
+    #: Whether basic.nack with requeue is to count towards delivery limits.
+    counts_nacks: bool = False
 
     def delivery_limit(self, queue: str) -> int | None:
         """That of a quorum queue which does not say it itself."""
@@ -79,6 +83,8 @@ def session_compatibilities(session: SessionSelection[CompatibilityPolicy]) -> C
             tuple(compiled_quorum(policy.spec.quorum_queues, session.values)),
             policy.spec.republished_deaths == "count",
             policy.spec.claim_check,
+            keeps_windows=policy.spec.global_prefetch == "channel",
+            counts_nacks=policy.spec.nacks == "count",
         )
         for policy in (one.policy for one in session.policies if one.is_sure)
     )
@@ -129,6 +135,16 @@ def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
                     "put the one for every queue last",
                 )
                 break
+        if spec.nacks == "count" and any(
+            rule.queue is None and rule.limit < 0 for rule in spec.delivery_limits
+        ):
+            yield Finding(
+                "problem",
+                placed.mark("spec", "nacks"),
+                f"policy '{placed.name}': nacks count towards delivery limits, and there are none for the "
+                "queues that it declares",
+                "give these queues a limit, or keep nacks as they are",
+            )
         if (
             spec.transient_queues.become == "transient"
             and spec.retired_arguments == "keep"
@@ -136,6 +152,8 @@ def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
             and not spec.quorum_queues
             and spec.republished_deaths == "broker"
             and spec.claim_check is None
+            and spec.global_prefetch == "keep"
+            and spec.nacks == "keep"
         ):
             yield Finding(
                 "problem",

@@ -114,6 +114,22 @@ class CompatibilitySpec:
         ),
     )
 
+    global_prefetch: Literal["channel", "keep"] = attrs.field(
+        default="channel",
+        metadata=doc(
+            "`basic.qos` with `global`; `channel`: the gateway keeps the limit over all consumers of the "
+            "channel; `keep`: the broker gets it as it is, and RabbitMQ 4 takes it for each consumer's"
+        ),
+    )
+    nacks: Literal["keep", "count"] = attrs.field(
+        default="keep",
+        metadata=doc(
+            "`basic.nack` with requeue; `count`: the broker gets `basic.reject`, which counts towards the "
+            "delivery limit of quorum queues; `keep`: it gets what the client says, which does not count in "
+            "RabbitMQ 4.3"
+        ),
+    )
+
     RESERVED_KEYS: ClassVar[dict[str, str]] = {"enforcePercent": _NO_SHADOW}
 
 

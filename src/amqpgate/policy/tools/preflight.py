@@ -218,6 +218,7 @@ CHECKS: Final[tuple[UpgradeCheck, ...]] = (
         asks=lambda request: request.is_global,
         since={"4.0": "may-differ", "4.3": "differs"},
         says="basic.qos for the whole channel: it holds for each consumer alone",
+        mended_by=f"{_PROFILE} globalPrefetch",
     ),
     UpgradeCheck(
         item="mirrored-queue",

@@ -25,6 +25,7 @@ class Play:
 
     changes: list[bool] = attrs.field(factory=list)
     sent: list[tuple[Side, bytes]] = attrs.field(factory=list)
+    narrowed: list[int] = attrs.field(factory=list)
     flows: ChannelFlows = attrs.field(init=False)
     holder: DeliveryHolder = attrs.field(init=False)
 
@@ -36,7 +37,12 @@ class Play:
             consumer = SessionConsumer((), 0, no_ack=False)
             channels.states.of(number).consumers().add(consumer, "c", is_answered=True)
         self.flows = ChannelFlows(channels, lambda: self.changes.append(bool(self.flows)))
-        self.holder = DeliveryHolder(self.flows)
+        self.holder = self.giving_back(amqp.BasicNack)
+
+    def giving_back(self, kind: type[amqp.BasicNack | amqp.BasicReject]) -> DeliveryHolder:
+        return DeliveryHolder(
+            self.flows, kind, lambda _, frames: self.send(Side.UPSTREAM, frames), self.narrowed.append
+        )
 
     def send(self, side: Side, data: bytes) -> None:
         self.sent.append((side, data))
@@ -52,14 +58,14 @@ def test_what_a_stopped_channel_keeps_goes_on_in_order() -> None:
     play = Play()
     play.flows.stop(1)
     play.flows.stop(2)
-    assert play.changes == [True]
+    assert play.changes == [True, True]
     assert [play.deliver(1, number) for number in (1, 2)] == [b"", b""]
     assert play.deliver(2, 1) == b""
     assert play.holder.release(1) == b"", "the client has not asked for more"
     assert play.holder.resume(1) == b"1h2h"
     assert 1 not in play.flows
     assert play.holder.end_all() == b"1h"
-    assert play.changes == [True, False]
+    assert play.changes == [True, True, True, False]
 
 
 def test_one_more_passes_for_each_that_is_acknowledged() -> None:
@@ -97,10 +103,15 @@ def test_what_is_kept_cannot_be_acknowledged() -> None:
     assert list(play.holder.settles(1, amqp.BasicAck(0, multiple=True))) == [amqp.BasicAck(1, multiple=True)]
 
 
-def test_of_a_cancelled_consumer_the_broker_has_it_again() -> None:
+@pytest.mark.parametrize("kind", [amqp.BasicNack, amqp.BasicReject])
+def test_of_a_cancelled_consumer_the_broker_has_it_again(
+    kind: type[amqp.BasicNack | amqp.BasicReject],
+) -> None:
+    """By basic.nack where the broker has that: for quorum queues of RabbitMQ 4 nobody has failed then."""
     play = Play()
+    play.holder = play.giving_back(kind)
     play.flows.limit_to(1, 1)
     play.deliver(1, 1)
     play.deliver(1, 2)
     assert play.holder.on_method(1, amqp.BasicCancelOk("c"), b"ok") == b"ok"
-    assert play.sent == [(Side.UPSTREAM, method_frame(1, amqp.BasicReject(2, requeue=True)))]
+    assert play.sent == [(Side.UPSTREAM, method_frame(1, kind(2, requeue=True)))]

@@ -219,7 +219,7 @@ class TestAcks:
         limited.broker.content(amqp.BasicGetOk(4), b"got")
         assert limited.client.expect_content(v0_8.BasicGetOk).body == b"got"
         limited.client.say(v0_8.BasicAck(4, multiple=True), 1)
-        assert limited.broker.hear() == (1, amqp.BasicReject(3, requeue=True))
+        assert limited.broker.hear() == (1, amqp.BasicNack(3, requeue=True))
         assert limited.broker.hear() == (1, amqp.BasicAck(4, multiple=True))
         limited.deliver(5)
         limited.takes(5)
@@ -233,7 +233,7 @@ class TestAcks:
         limited.client.expect(v0_8.BasicGetEmpty, 1)
         begin(limited, 3)
         limited.client.say(v0_8.BasicAck(0, multiple=True), 1)
-        assert limited.broker.hear() == (1, amqp.BasicReject(3, requeue=True))
+        assert limited.broker.hear() == (1, amqp.BasicNack(3, requeue=True))
         assert limited.broker.hear() == (1, amqp.BasicAck(0, multiple=True))
         limited.broker.octets(encode_frame(3, 1, b"two"))
         limited.deliver(4)
@@ -321,7 +321,7 @@ class TestEnds:
         limited.broker.expect(amqp.BasicCancel, 1)
         limited.broker.say(amqp.BasicCancelOk("c"), 1)
         limited.client.expect(v0_8.BasicCancelOk, 1)
-        assert limited.broker.hear() == (1, amqp.BasicReject(3, requeue=True))
+        assert limited.broker.hear() == (1, amqp.BasicNack(3, requeue=True))
 
     def test_the_broker_has_it_again_when_the_channel_closes(self, limited: Pair) -> None:
         limited.deliver(1, 2, 3)

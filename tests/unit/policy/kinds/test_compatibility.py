@@ -10,7 +10,7 @@ HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: CompatibilityPolicy\nmetadata: {
 
 
 #: Every item that is on by itself.
-OFF = "transientQueues: {become: transient}\nretiredArguments: keep\nrepublishedDeaths: broker"
+OFF = "transientQueues: {become: transient}\nretiredArguments: keep\nrepublishedDeaths: broker\nglobalPrefetch: keep"
 
 
 def document(name: str, spec: str = "", subject: str = "") -> str:
@@ -39,6 +39,16 @@ def test_each_item_can_be_set_or_switched_off() -> None:
     one = profile("transientQueues: {expireAfter: 1500ms}\nretiredArguments: keep")
     assert (one.transient_expiry, one.drops_retired) == (1500, False)
     assert profile("transientQueues: {become: transient}").transient_expiry is None
+
+
+def test_limits_of_channels_are_kept_unless_it_says_otherwise() -> None:
+    assert profile().keeps_windows
+    assert not profile("globalPrefetch: keep").keeps_windows
+
+
+def test_nacks_count_where_it_says_so() -> None:
+    assert not profile().counts_nacks
+    assert profile("nacks: count").counts_nacks
 
 
 def test_the_first_delivery_limit_for_a_queue_holds() -> None:
@@ -72,6 +82,12 @@ def test_it_holds_for_nobody_of_whom_it_is_not_sure() -> None:
     some = policies(document("a", subject="user: bob"))
     assert some.compatibility_for(Principal(None, "prod"), "x") is None
     assert some.compatibility_for(Principal("al", "prod"), "x") is None
+
+
+def test_check_finds_nacks_that_count_for_nothing() -> None:
+    (one,) = found(document("p", "nacks: count\ndeliveryLimits: [{limit: -1}]"))
+    assert "nacks count towards delivery limits" in one
+    assert found(document("p", "nacks: count\ndeliveryLimits: [{queue: q, limit: -1}, {limit: 3}]")) == []
 
 
 def test_check_finds_what_does_nothing() -> None:

@@ -78,3 +78,5 @@ def test_each_says_what_mends_it() -> None:
     (trouble,) = troubles(request(durable=False), "4.3")
     assert trouble.mended_by == "CompatibilityPolicy transientQueues"
     assert trouble.outcome in FAILS
+    (trouble,) = troubles(request("basic.qos", is_global=True), "4.3")
+    assert trouble.mended_by == "CompatibilityPolicy globalPrefetch"
