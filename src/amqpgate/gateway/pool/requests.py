@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from amqpgate.gateway.pool.channel_close import CloseStep
 from amqpgate.gateway.pool.exclusive_queues import is_exclusive
 from amqpgate.gateway.pool.unsupported import Needs, asks_for
+from amqpgate.gateway.session.compatibility import without_delay
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -46,7 +47,7 @@ def needs_of(
         kind = mapping.pending_type(name) or pool.broker.queue_types.at(name)
         is_known = mapping.is_pending(name) or pool.broker.queue_types.knows(name)
     needs = asks_for(
-        method,
+        _as_declared(session, method),
         state,
         channel=channel,
         may_consume=mapping is not None and mapping.has_prefetch and consumers_share,
@@ -71,6 +72,16 @@ def _declares_transients(session: Session) -> bool:
     """Whether its queues that are neither durable nor exclusive stay so."""
     compatibility = session.session_policies.compatibility
     return compatibility is None or compatibility.transient_expiry is None
+
+
+def _as_declared(session: Session, method: Method) -> Method:
+    """A declare of an exchange that delays: with the type that it becomes, where RabbitMQ surely has that."""
+    compatibility = session.session_policies.compatibility
+    if compatibility is None or not isinstance(method, amqp.ExchangeDeclare):
+        return method
+    if not session.session_policies.delays_to(method.exchange):
+        return method
+    return without_delay(method)
 
 
 def note_request(member: PooledSession, mapping: ChannelMapping, method: Method) -> None:

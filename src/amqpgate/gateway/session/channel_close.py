@@ -87,7 +87,8 @@ class SessionChannel(ChannelPublishes):
 
     #: The queue that an empty name in the next method means (AMQP 0-9-1, queue.bind.queue).
     last_queue: str = ""
-    #: The broker's channel is another one than that on which it was declared, and does not know it.
+    #: The broker's channel has another queue for that, or none: it is not the one on which it was declared,
+    #: or the gateway has declared one there since.
     is_moved: bool = False
     #: Declares that the broker has not answered: True for those that leave the name to the broker.
     #: None: none.
@@ -117,6 +118,10 @@ class SessionChannel(ChannelPublishes):
         """It is open on another connection of the broker's now, which knows nothing of it."""
         self.is_moved = True
 
+    def overtake(self) -> None:
+        """The gateway declares queues of its own on the broker's channel."""
+        self.is_moved = True
+
     def get(self, queue: str, *, is_heard: bool) -> None:
         """A basic.get passes to the broker."""
         if self.gets is None:
@@ -141,6 +146,10 @@ class SessionChannel(ChannelPublishes):
         if isinstance(named, amqp.QueueBind | amqp.QueueUnbind) and not named.routing_key:
             named = attrs.evolve(named, routing_key=self.last_queue)
         return named
+
+    def lacks_name(self, method: Method) -> bool:
+        """Whether an empty name means nothing: no queue was declared by the client, but by the gateway."""
+        return self.is_moved and not self.last_queue and isinstance(method, _NAMING) and not method.queue
 
     def declare(self, method: amqp.QueueDeclare) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name

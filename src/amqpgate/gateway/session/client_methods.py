@@ -43,13 +43,25 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         if state is not None:
             check_declares(state, channel, method)
             last_queue, named = state.last_queue, state.named(method)
+            if state.lacks_name(named):
+                raise ProtocolViolation(
+                    404,
+                    "no previously declared queue",
+                    class_id=method.CLASS_ID,
+                    method_id=method.METHOD_ID,
+                    channel=channel,
+                )
             if named is not method:
                 method, frame = named, memoryview(method_frame(channel, named))
     changed: bytes | memoryview = frame
+    before = behind = b""
     if channel:
         other = session.session_policies.change(channel, method, last_queue)
         if other is not method:
             changed = fitting(session.relay.up.out_frame_max, channel, method_frame(channel, other))
+            delays = session.session_policies.delays
+            if delays is not None:
+                before, behind = delays.around(channel, method, other)
     session.upstream.request(channel, method, None if changed is frame else changed)
     passed(session, channel, method)
     _note(session, channel, method, len(frame))
@@ -57,6 +69,9 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     for observer in session.session_policies.observers:
         observer.asked(channel, method, last_queue, is_answered)
     if is_answered:
+        if before:
+            session.channels.states[channel].overtake()
+            changed = before + bytes(changed) + behind
         session.relay.send(Side.UPSTREAM, changed)
 
 

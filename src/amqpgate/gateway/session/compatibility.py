@@ -9,6 +9,8 @@ item                  what is changed, where the client's method asks for it
 ``transient-queue``   a classic queue, neither durable nor exclusive, becomes durable and gets ``x-expires``
 ``retired-argument``  arguments that RabbitMQ 4 does not know are left out, or have the name that it knows
 ``delivery-limit``    a quorum queue gets ``x-delivery-limit``
+``delayed-exchange``  an exchange ``x-delayed-message`` gets its ``x-delayed-type`` for a type; `delays` has
+                      the messages
 ====================  =======================================================================================
 """
 
@@ -25,7 +27,7 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 
 #: What was changed, as audit records, metrics and the documents name it.
-Item: TypeAlias = Literal["transient-queue", "retired-argument", "delivery-limit"]
+Item: TypeAlias = Literal["transient-queue", "retired-argument", "delivery-limit", "delayed-exchange"]
 
 _TYPE: Final = "x-queue-type"
 _MASTER_LOCATOR: Final = "x-queue-master-locator"
@@ -34,6 +36,8 @@ _LEADER_LOCATOR: Final = "x-queue-leader-locator"
 _LOCATORS: Final = {"min-masters": "balanced", "random": "balanced", "client-local": "client-local"}
 _IGNORED: Final = ("x-queue-mode", "x-queue-version")
 _MIRRORED: Final = "x-ha-"
+_DELAYED: Final = "x-delayed-message"
+_DELAYED_TYPE: Final = "x-delayed-type"
 
 
 @attrs.frozen
@@ -51,6 +55,8 @@ def adapted(profile: Compatibility, method: Method, vhost: str) -> Adapted:
     """
     if isinstance(method, amqp.QueueDeclare) and not method.passive:
         return _declare(profile, method, vhost)
+    if isinstance(method, amqp.ExchangeDeclare) and not method.passive:
+        return _declare_exchange(profile, method)
     return Adapted(method)
 
 
@@ -84,6 +90,28 @@ def _declare(profile: Compatibility, method: amqp.QueueDeclare, vhost: str) -> A
     if not items:
         return Adapted(method)
     return Adapted(attrs.evolve(method, durable=durable, arguments=table), tuple(items))
+
+
+def _declare_exchange(profile: Compatibility, method: amqp.ExchangeDeclare) -> Adapted:
+    if method.type != _DELAYED or not profile.delays(method.exchange):
+        return Adapted(method)
+    changed = without_delay(method)
+    if changed.type == _DELAYED:
+        # In the plugin's words.
+        if method.arguments.get(_DELAYED_TYPE) == _DELAYED:
+            why = f"'{_DELAYED}' can't be used for '{_DELAYED_TYPE}'"
+        else:
+            why = f"'{_DELAYED_TYPE}' must be an existing exchange type"
+        raise precondition_failed(f"Invalid argument, {why}")
+    return Adapted(changed, ("delayed-exchange",))
+
+
+def without_delay(method: amqp.ExchangeDeclare) -> amqp.ExchangeDeclare:
+    """The declare of an exchange that does not delay itself; the same where it says no type for that."""
+    kind = method.arguments.get(_DELAYED_TYPE)
+    if method.type != _DELAYED or not isinstance(kind, str) or kind == _DELAYED:
+        return method
+    return attrs.evolve(method, type=kind, arguments=method.arguments.without(_DELAYED_TYPE))
 
 
 def _without_retired(table: Table) -> Table:

@@ -9,6 +9,9 @@ from amqpgate.datapath import tables
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow, flow_key, reframe
 from amqpgate.datapath.tables import Side
+from amqpgate.gateway.session.transform import message_down
+from amqpgate.protocol.frames import encode_frame, method_frame
+from amqpgate.wire.codec import encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
@@ -64,7 +67,9 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     is_for_observers = False
     for observer in session.session_policies.watchers:
         is_for_observers |= observer.content(Side.UPSTREAM, channel, frame)
-    if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
+    if not _pass_delayed(session, channel, frame) and (
+        session.rewriter is None or not session.rewriter.pass_header(channel, frame)
+    ):
         pass_content(session.relay, Side.UPSTREAM, frame)
     if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
         session.publishes.operation_limits.delivered(channel)
@@ -74,3 +79,17 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
             session.publishes.publish_denial.message_ended(channel)
         if session.bridge is not None:
             session.bridge.flow_control.sent(channel)
+
+
+def _pass_delayed(session: Session, channel: int, frame: memoryview) -> bool:
+    """Send the header of a message to the client, and the method that waited for it. False: none did."""
+    delays, rewriter = session.session_policies.delays, session.rewriter
+    taken = None if delays is None else delays.take_header(channel, frame)
+    if taken is None:
+        return False
+    method, header = taken if rewriter is None else message_down(rewriter.transform, *taken)
+    session.relay.send(
+        Side.CLIENT,
+        method_frame(channel, method) + encode_frame(amqp.FRAME_HEADER, channel, encode_header(header)),
+    )
+    return True

@@ -8,8 +8,10 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show, Side
 from amqpgate.gateway.limits.token_buckets import SessionLimits
 from amqpgate.gateway.session.content import expect_content
+from amqpgate.gateway.session.delays import SENT
 from amqpgate.gateway.session.observer import Message, Sent
 from amqpgate.gateway.session.session_end import CloseState
+from amqpgate.policy import Peek
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
     """The flow of messages that are delivered with these arguments."""
     limits = session.limits if session.closing is CloseState.NO else SessionLimits(())
     peek = session.rewriter.admit_delivery(method) if session.rewriter is not None else None
+    if session.session_policies.delays is not None:
+        peek = (peek or Peek()) | SENT
     bridge = session.bridge
     if bridge is not None:
         peek = bridge.peek(Side.UPSTREAM, peek)
@@ -45,5 +49,7 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
         is_shown = session.reads_sent or (flow is not None and flow.show >= Show.HEADER)
         show = Show.HEADER if is_shown else Show.NOTHING
         session.relay.channels.expect_header(Side.UPSTREAM, channel, flow, show)
-    if session.rewriter is None or not session.rewriter.hold(channel, method):
+    if session_policies.delays is not None:
+        session_policies.delays.hold(channel, method)
+    elif session.rewriter is None or not session.rewriter.hold(channel, method):
         session.relay.send(Side.CLIENT, frame)

@@ -15,6 +15,8 @@ from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.blocked_notices import NOT_BLOCKED, BlockedNotice, Blocking
 from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.delays import PUBLISHED as DELAYED
+from amqpgate.gateway.session.delays import Delays
 from amqpgate.gateway.session.observer import Denial, Message, Release
 from amqpgate.gateway.session.operation_limits import OperationLimits, Turn, drawn, message_refusal
 from amqpgate.gateway.session.publish_denial import (
@@ -23,10 +25,12 @@ from amqpgate.gateway.session.publish_denial import (
     PublishDenials,
     ReturnedPublish,
 )
+from amqpgate.gateway.session.rewriter import fitting, refusal_of
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.policy import Operation, Peek, Verdict, denial_text
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.from_method import content_of
+from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.wire.codec import decode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -128,6 +132,9 @@ class PublishHandler:
         elif rewriter is not None and rewriter.transform.changes_messages:
             seen, rewrite = rewriter.compile(channel, method)
             peek = (peek or Peek()) | seen
+        if session_policies.delays_to(method.exchange):
+            # Those that pass the rules are shown, too.
+            peek, rules = (peek or Peek()) | DELAYED, None
         message = Message(channel, method, operation, verdict)
         if session_policies.watchers:
             peek = session_policies.peek(message, peek)
@@ -230,7 +237,33 @@ class PublishHandler:
             release = Release(channel, held, verdict, frame, header)
             for observer in session_policies.watchers:
                 frames = observer.released(release, frames)
+        if session_policies.delays is not None:
+            frames = self._delayed(session_policies.delays, channel, held.method, frames)
         self.relay.send(Side.UPSTREAM, frames)
+
+    def _delayed(self, delays: Delays, channel: int, method: amqp.BasicPublish, frames: bytes) -> bytes:
+        """What the broker gets in the place of a message's method and header, which have its names.
+
+        Raises `ProtocolViolation`.
+        """
+        session_policies = self.session_policies
+        try:
+            delayed = delays.publish(channel, frames)
+        except NotTransformedError as error:
+            session_policies.not_transformed(channel, method, error)
+            raise refusal_of(error, channel, method) from None
+        if delayed is None:
+            return frames
+        if delayed.ladder:
+            self.channels.states[channel].overtake()
+        if delayed.adapted is not None:
+            session_policies.adapted(channel, method, delayed.adapted)
+        largest = self.relay.up.out_frame_max
+        return (
+            delayed.ladder
+            + fitting(largest, channel, delayed.method)
+            + fitting(largest, channel, delayed.header)
+        )
 
     def _refuse(self, denial: Denial) -> None:
         """Answer the client, and tell the observers. A method alone has come, or its header, too."""

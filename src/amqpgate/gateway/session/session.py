@@ -111,6 +111,8 @@ class Session:
         rewriter, bridge = self.session_policies.rewriter, self.bridge
         if rewriter is not None and rewriter.transform.naming is not None:
             return True
+        if self.session_policies.delays is not None:
+            return True
         return bridge is not None and (bridge.maps(Side.UPSTREAM) or bool(bridge.channel_flows))
 
     def judge_by(self, access: SessionAccess, limits: SessionLimits) -> None:

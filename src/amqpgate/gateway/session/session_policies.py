@@ -11,7 +11,8 @@ from amqpgate.datapath.scanner import Flow, HeaderRules
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.session.compatibility import adapted
+from amqpgate.gateway.session.compatibility import Adapted, adapted
+from amqpgate.gateway.session.delays import Delays
 from amqpgate.gateway.session.header_rules import header_rules
 from amqpgate.gateway.session.observer import Denial, Message, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
@@ -41,6 +42,8 @@ class SessionPolicies:
     rewriter: Rewriter | None = attrs.field(default=None, init=False)
     #: None: no compatibility policy holds for the session.
     compatibility: Compatibility | None = attrs.field(default=None, init=False)
+    #: None: no exchange delays messages for the session.
+    delays: Delays | None = attrs.field(default=None, init=False)
     #: Who looks on, in the order in which they are told.
     observers: tuple[SessionObserver, ...] = attrs.field(default=(), init=False)
     #: Those of them that see messages, and what of these.
@@ -72,6 +75,15 @@ class SessionPolicies:
     def adapt_by(self, compatibility: Compatibility | None) -> None:
         """The session's requests are adapted so, from now on."""
         self.compatibility = compatibility
+        delays = compatibility is not None and compatibility.delayed_exchanges
+        self.delays = Delays(compatibility) if compatibility is not None and delays else None
+
+    def delays_to(self, exchange: str) -> bool:
+        """Whether messages for an exchange, by the client's name, may be delayed."""
+        if self.delays is None:
+            return False
+        naming = None if self.rewriter is None else self.rewriter.transform.naming
+        return self.delays.compatibility.delays(exchange if naming is None else naming.exchange_up(exchange))
 
     def change(self, channel: int, method: Method, last_queue: str) -> Method:
         """What the broker gets for a method, which is no publish. Raises `ProtocolViolation`."""
@@ -86,21 +98,27 @@ class SessionPolicies:
             self.not_transformed(channel, method, error)
             raise refusal_of(error, channel, method) from None
         if result.items:
-            for observer in self.observers:
-                observer.adapted(channel, method, self.compatibility.policy, result)
+            self.adapted(channel, method, result)
         return result.method
+
+    def adapted(self, channel: int, method: Method, result: Adapted) -> None:
+        """The compatibility policy changes a client's method."""
+        assert self.compatibility is not None
+        for observer in self.observers:
+            observer.adapted(channel, method, self.compatibility.policy, result)
 
     @property
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.limits.limits_publishes or not self.access.is_unrestricted or changes
+        is_judged = self.limits.limits_publishes or not self.access.is_unrestricted
+        return is_judged or changes or self.delays is not None
 
     @property
     def judges_deliveries(self) -> bool:
         """Whether there is any delivery that may have to wait, or to be changed."""
         renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        return self.limits.limits_deliveries or renames
+        return self.limits.limits_deliveries or renames or self.delays is not None
 
     def peek(self, message: Message, peek: Peek | None) -> Peek | None:
         """Which messages like this one must be shown; ``peek`` is what others want to see."""

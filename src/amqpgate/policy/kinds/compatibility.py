@@ -12,7 +12,11 @@ from typing import Final, TypeAlias
 import attrs
 
 from amqpgate.policy.engine.matching import Matcher
-from amqpgate.policy.kinds.compatibility_document import CompatibilityPolicy, DeliveryLimitRule
+from amqpgate.policy.kinds.compatibility_document import (
+    CompatibilityPolicy,
+    DelayedExchangeRule,
+    DeliveryLimitRule,
+)
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, SessionSelection, by_subjects
 
@@ -36,6 +40,8 @@ class Compatibility:
     transient_expiry: int | None
     drops_retired: bool
     delivery_limits: tuple[CompiledLimit, ...]
+    #: Exchanges that delay; None: all.
+    delayed_exchanges: tuple[Matcher | None, ...] = ()
 
     def delivery_limit(self, queue: str) -> int | None:
         """That of a quorum queue which does not say it itself."""
@@ -43,6 +49,10 @@ class Compatibility:
             if one.queue is None or one.queue.matches(queue):
                 return one.limit
         return None
+
+    def delays(self, exchange: str) -> bool:
+        """Whether an exchange delays what says so. The default exchange never does."""
+        return bool(exchange) and any(one is None or one.matches(exchange) for one in self.delayed_exchanges)
 
 
 #: Those of one session, by the names of the policies.
@@ -68,6 +78,7 @@ def session_compatibilities(session: SessionSelection[CompatibilityPolicy]) -> C
             else None,
             policy.spec.retired_arguments == "drop",
             tuple(_limits(policy.spec.delivery_limits, session)),
+            tuple(_delayed(policy.spec.delayed_exchanges, session)),
         )
         for policy in (one.policy for one in session.policies if one.is_sure)
     )
@@ -80,6 +91,15 @@ def _limits(
         matcher = None if rule.queue is None else rule.queue.compile(session.values)
         if rule.queue is None or matcher is not None:
             yield CompiledLimit(matcher, rule.limit)
+
+
+def _delayed(
+    rules: Iterable[DelayedExchangeRule], session: SessionSelection[CompatibilityPolicy]
+) -> Iterator[Matcher | None]:
+    for rule in rules:
+        matcher = None if rule.exchange is None else rule.exchange.compile(session.values)
+        if rule.exchange is None or matcher is not None:
+            yield matcher
 
 
 def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
@@ -95,10 +115,18 @@ def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
                     "put the one for every queue last",
                 )
                 break
+        if len(spec.delayed_exchanges) > 1 and any(one.exchange is None for one in spec.delayed_exchanges):
+            yield Finding(
+                "problem",
+                placed.mark("spec", "delayed_exchanges"),
+                f"policy '{placed.name}': one of the rules on delayed exchanges is for every exchange",
+                "take the others away",
+            )
         if (
             spec.transient_queues.become == "transient"
             and spec.retired_arguments == "keep"
             and not spec.delivery_limits
+            and not spec.delayed_exchanges
         ):
             yield Finding(
                 "problem",

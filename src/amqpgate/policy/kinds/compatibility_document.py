@@ -55,6 +55,15 @@ class DeliveryLimitRule:
 
 
 @attrs.frozen(kw_only=True)
+class DelayedExchangeRule:
+    """Exchanges that delay messages, as the plugin of RabbitMQ 3 made them."""
+
+    exchange: Match | None = attrs.field(
+        default=None, metadata=doc("the exchange, as the broker calls it", default="any")
+    )
+
+
+@attrs.frozen(kw_only=True)
 class CompatibilitySpec:
     """Whose requests are changed, and how."""
 
@@ -87,6 +96,15 @@ class CompatibilitySpec:
         metadata=doc(
             "delivery limits of quorum queues; of several rules for a queue the first holds",
             default="the broker's, which is 20 in RabbitMQ 4",
+        ),
+    )
+
+    delayed_exchanges: tuple[DelayedExchangeRule, ...] = attrs.field(
+        default=(),
+        metadata=doc(
+            "exchanges of the type `x-delayed-message`: they are declared as their `x-delayed-type`; what is "
+            "published there with `x-delay` waits in queues on the broker",
+            default="none: the broker refuses them",
         ),
     )
 

@@ -1,0 +1,150 @@
+"""Delayed messages of one session: they go into the ladder, and those that come out are as they were.
+
+The session declares the ladder itself, on the channel on which it is needed, before the message and without
+waiting for answers: RabbitMQ does what a channel says in its order. So its user's permissions hold. Nothing
+is kept here of any message.
+
+::
+
+    exchange.declare X, delaying ──▶ foot · end of X · exchange.declare X, x-delayed-type · way to X
+    basic.publish X, x-delay 5000 ─▶ what the session has not declared of the ladder · basic.publish 12
+    basic.deliver done ────────────▶ basic.deliver X
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import attrs
+
+from amqpgate.gateway.session import delay_ladder
+from amqpgate.gateway.session.compatibility import Adapted
+from amqpgate.gateway.session.delayed_messages import DELAY, delay_of, into_ladder, out_of_ladder
+from amqpgate.policy import Compatibility, Peek
+from amqpgate.protocol.frames import encode_frame, method_frame
+from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+#: Messages that must be looked at, of those that clients publish and of those that they get.
+PUBLISHED: Final = Peek(headers=frozenset({DELAY}))
+SENT: Final = Peek(headers=frozenset({delay_ladder.TARGET}))
+
+#: So many exchanges are remembered to have their end; then all is declared anew.
+MOST_EXCHANGES: Final = 256
+
+#: What a method of the client's becomes: the broker gets the former before it, the latter behind it.
+_NOTHING_AROUND: Final = (b"", b"")
+
+
+@attrs.define(eq=False)
+class Delays:
+    """Of one session. Bounded by its channels, and by `MOST_EXCHANGES`."""
+
+    compatibility: Compatibility
+    #: The highest rung that this session has declared; None: nothing yet.
+    _highest: int | None = attrs.field(default=None, init=False)
+    #: The exchanges that it has declared the end for.
+    _ends: set[str] = attrs.field(factory=set, init=False)
+    #: Channel number to the method whose content header comes next from the broker.
+    _waiting: dict[int, amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn] = attrs.field(
+        factory=dict, init=False
+    )
+
+    def forget(self) -> None:
+        """The broker has closed a channel: what was declared there may not be there."""
+        self._highest = None
+        self._ends.clear()
+
+    # -- to the broker -----------------------------------------------------------------------
+
+    def around(self, channel: int, asked: Method, given: Method) -> tuple[bytes, bytes]:
+        """The frames before and behind a method, which the client ``asked`` and the broker is ``given``."""
+        if not isinstance(given, amqp.ExchangeDeclare) or not isinstance(asked, amqp.ExchangeDeclare):
+            return _NOTHING_AROUND
+        if asked.type == given.type:
+            return _NOTHING_AROUND
+        exchange = given.exchange
+        self._ends.add(exchange)
+        before = self._foot() + list(delay_ladder.end(exchange))
+        return _frames(channel, before), _frames(channel, [delay_ladder.way_to(exchange)])
+
+    def publish(self, channel: int, frames: bytes) -> Delayed | None:
+        """A message in the broker's names, as method and header frames. None: it is not delayed.
+
+        Raises `NotTransformedError`.
+        """
+        at = 8 + int.from_bytes(frames[3:7], "big")
+        method = decode_method(frames[7 : at - 1])
+        assert isinstance(method, amqp.BasicPublish)
+        if not self.compatibility.delays(method.exchange):
+            return None
+        header = decode_header(frames[at + 7 : -1])
+        delay = delay_of(header)
+        if delay is None:
+            return None
+        changed, content = into_ladder(method, header, delay)
+        is_new = method.exchange not in self._ends
+        ladder = list(self._missing(method.exchange, delay_ladder.rungs_of(delay)[0]))
+        return Delayed(
+            _frames(channel, ladder),
+            method_frame(channel, changed),
+            encode_frame(amqp.FRAME_HEADER, channel, encode_header(content)),
+            Adapted(changed, ("delayed-exchange",)) if is_new else None,
+        )
+
+    def _missing(self, exchange: str, highest: int) -> Iterator[Method]:
+        """What this session has not declared of the way from a rung to an exchange."""
+        yield from self._foot()
+        assert self._highest is not None
+        for k in range(self._highest + 1, highest + 1):
+            yield from delay_ladder.rung(k)
+        self._highest = max(self._highest, highest)
+        if exchange not in self._ends:
+            if len(self._ends) >= MOST_EXCHANGES:
+                self._ends.clear()
+            self._ends.add(exchange)
+            yield from delay_ladder.end(exchange)
+            yield delay_ladder.way_to(exchange)
+
+    def _foot(self) -> list[Method]:
+        if self._highest is not None:
+            return []
+        self._highest = delay_ladder.LOWEST - 1
+        return list(delay_ladder.foot())
+
+    # -- to the client -----------------------------------------------------------------------
+
+    def hold(self, channel: int, method: amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn) -> None:
+        """A message to the client that is shown, whose header comes next: its method waits for that."""
+        self._waiting[channel] = method
+
+    def take_header(
+        self, channel: int, frame: memoryview
+    ) -> tuple[amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn, ContentHeader] | None:
+        """The method that waited for this header, and the header, as they were before the ladder.
+
+        None: no method waited, or it is no header.
+        """
+        method = self._waiting.pop(channel, None)
+        if method is None or frame[0] != amqp.FRAME_HEADER:
+            return None
+        return out_of_ladder(method, decode_header(frame[7:-1]))
+
+
+@attrs.frozen
+class Delayed:
+    """What the broker gets for a message that is delayed."""
+
+    #: Frames that declare what is missing of the ladder.
+    ladder: bytes
+    #: Frames of its own.
+    method: bytes
+    header: bytes
+    #: What observers are told; None: they were told of the exchange.
+    adapted: Adapted | None
+
+
+def _frames(channel: int, methods: Iterable[Method]) -> bytes:
+    return b"".join(method_frame(channel, method) for method in methods)
