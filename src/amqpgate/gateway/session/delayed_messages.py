@@ -45,6 +45,9 @@ _FLOATS: Final = frozenset("df")
 _TEXTS: Final = frozenset("Sx")
 _TEXT: Final = re.compile(rb"[+-]?[0-9]{1,4096}")
 
+#: A number that each message has of its own, by which it is known where it comes twice.
+ID: Final = f"{OWN}id"
+
 _EXPIRATION: Final = f"{OWN}expiration"
 _DEATH: Final = "x-death"
 _FIRST: Final = "x-first-death-"
@@ -85,9 +88,9 @@ def _number(field: Field) -> int | None:
 
 
 def into_ladder(
-    method: amqp.BasicPublish, header: ContentHeader, delay: int
+    method: amqp.BasicPublish, header: ContentHeader, delay: int, number: int
 ) -> tuple[amqp.BasicPublish, ContentHeader]:
-    """The message as it enters the ladder. Its names are the broker's."""
+    """The message as it enters the ladder, with its own ``number`` (63 bits). Its names are the broker's."""
     properties = header.properties
     assert isinstance(properties, amqp.BasicProperties)
     rungs = rungs_of(delay)
@@ -99,6 +102,7 @@ def into_ladder(
             entries.append((name, field))
     entries.append((DELAY, Field("l", -delay)))
     entries.append((TARGET, Field("S", method.exchange)))
+    entries.append((ID, Field("l", number)))
     entries += [(rung_header(k), Field("t", True)) for k in rungs]
     if properties.expiration is not None:
         entries.append((_EXPIRATION, Field("S", properties.expiration)))
@@ -132,6 +136,15 @@ def out_of_ladder(method: S, header: ContentHeader) -> tuple[S, ContentHeader]:
     if method.exchange == DONE:
         method = attrs.evolve(method, exchange=target)
     return method, attrs.evolve(header, properties=changed)
+
+
+def number_of(header: ContentHeader) -> int | None:
+    """That of a message which comes from the ladder."""
+    properties = header.properties
+    if not isinstance(properties, amqp.BasicProperties) or properties.headers is None:
+        return None
+    number = properties.headers.get(ID)
+    return number if isinstance(number, int) else None
 
 
 def _without_rungs(headers: dict[str, Field], target: str) -> bool:

@@ -13,14 +13,16 @@ is kept here of any message.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
 from amqpgate.gateway.session import delay_ladder
 from amqpgate.gateway.session.compatibility import Adapted
-from amqpgate.gateway.session.delayed_messages import DELAY, delay_of, into_ladder, out_of_ladder
+from amqpgate.gateway.session.delayed_messages import DELAY, delay_of, into_ladder, number_of, out_of_ladder
+from amqpgate.gateway.session.recent_deliveries import DELIVERED
 from amqpgate.policy import Compatibility, Peek
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
@@ -33,6 +35,8 @@ SENT: Final = Peek(headers=frozenset({delay_ladder.TARGET}))
 
 #: So many exchanges are remembered to have their end; then all is declared anew.
 MOST_EXCHANGES: Final = 256
+
+_Sent: TypeAlias = "amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn"
 
 #: What a method of the client's becomes: the broker gets the former before it, the latter behind it.
 _NOTHING_AROUND: Final = (b"", b"")
@@ -47,10 +51,8 @@ class Delays:
     _highest: int | None = attrs.field(default=None, init=False)
     #: The exchanges that it has declared the end for.
     _ends: set[str] = attrs.field(factory=set, init=False)
-    #: Channel number to the method whose content header comes next from the broker.
-    _waiting: dict[int, amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn] = attrs.field(
-        factory=dict, init=False
-    )
+    #: Channel number to the method whose content header comes next from the broker, and its queue if known.
+    _waiting: dict[int, tuple[_Sent, str | None]] = attrs.field(factory=dict, init=False)
 
     def forget(self) -> None:
         """The broker has closed a channel: what was declared there may not be there."""
@@ -84,7 +86,7 @@ class Delays:
         delay = delay_of(header)
         if delay is None:
             return None
-        changed, content = into_ladder(method, header, delay)
+        changed, content = into_ladder(method, header, delay, random.getrandbits(63))
         is_new = method.exchange not in self._ends
         ladder = list(self._missing(method.exchange, delay_ladder.rungs_of(delay)[0]))
         return Delayed(
@@ -116,21 +118,28 @@ class Delays:
 
     # -- to the client -----------------------------------------------------------------------
 
-    def hold(self, channel: int, method: amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn) -> None:
-        """A message to the client that is shown, whose header comes next: its method waits for that."""
-        self._waiting[channel] = method
+    def hold(self, channel: int, method: _Sent, queue: str | None) -> None:
+        """A message to the client that is shown, whose header comes next: its method waits for that.
 
-    def take_header(
-        self, channel: int, frame: memoryview
-    ) -> tuple[amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn, ContentHeader] | None:
+        ``queue``: where it comes from; None: that is not known.
+        """
+        self._waiting[channel] = method, queue
+
+    def take_header(self, channel: int, frame: memoryview) -> tuple[_Sent, ContentHeader] | None:
         """The method that waited for this header, and the header, as they were before the ladder.
 
         None: no method waited, or it is no header.
         """
-        method = self._waiting.pop(channel, None)
-        if method is None or frame[0] != amqp.FRAME_HEADER:
+        waiting = self._waiting.pop(channel, None)
+        if waiting is None or frame[0] != amqp.FRAME_HEADER:
             return None
-        return out_of_ladder(method, decode_header(frame[7:-1]))
+        (method, queue), header = waiting, decode_header(frame[7:-1])
+        if queue is not None and method.exchange == delay_ladder.DONE:
+            number = number_of(header)
+            is_again = number is not None and DELIVERED.again(number, queue)
+            if is_again and isinstance(method, amqp.BasicDeliver | amqp.BasicGetOk):
+                method = attrs.evolve(method, redelivered=True)
+        return out_of_ladder(method, header)
 
 
 @attrs.frozen

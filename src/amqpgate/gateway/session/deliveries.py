@@ -37,6 +37,7 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
 def send_message(session: Session, channel: int, method: Sent, frame: memoryview) -> None:
     """What is shown of it begins, and goes on."""
     session_policies = session.session_policies
+    queue: str | None = None
     if isinstance(method, amqp.BasicDeliver):
         flow = expect_content(session.relay, Side.UPSTREAM, channel, frame)
         if flow is not None and session_policies.watchers:
@@ -50,6 +51,10 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
         show = Show.HEADER if is_shown else Show.NOTHING
         session.relay.channels.expect_header(Side.UPSTREAM, channel, flow, show)
     if session_policies.delays is not None:
-        session_policies.delays.hold(channel, method)
+        if isinstance(method, amqp.BasicDeliver):
+            state = session.channels.states.remembered(channel)
+            if state is not None and state.consuming is not None:
+                queue = state.consuming.queue_of(method.consumer_tag)
+        session_policies.delays.hold(channel, method, queue)
     elif session.rewriter is None or not session.rewriter.hold(channel, method):
         session.relay.send(Side.CLIENT, frame)
