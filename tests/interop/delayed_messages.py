@@ -9,6 +9,7 @@ not confirmed when its connection ended is published again, as another copy. Eac
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import random
@@ -24,7 +25,6 @@ import pika
 import pika.exceptions
 
 from tests.support.gateway import Gateway
-from tests.support.processes import ChildDied
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.rabbitmq_root import root_of_4
 
@@ -151,6 +151,36 @@ class Course:
         if names != (EXCHANGE, "job.x", ["copy", "x-delay"]) or headers["x-delay"] >= 0:
             self.odd.append(f"{names} {headers}")
 
+    def publish_many(self, lane: int, count: int) -> None:
+        """A publisher without a pause, which waits at the end of each transaction alone."""
+        dice = random.Random(lane)
+        with self.connect() as connection:
+            channel = connection.channel()
+            channel.tx_select()
+            for first in range(0, count, 500):
+                copies = {}
+                for number in range(first, min(first + 500, count)):
+                    copy = f"{lane}.{number}"
+                    delay = round(1000 * dice.uniform(self.shortest, self.longest))
+                    copies[copy] = (time.time(), delay, 0.0)
+                    channel.basic_publish(
+                        EXCHANGE,
+                        "job.x",
+                        copy.encode(),
+                        pika.BasicProperties(headers={"x-delay": delay, "copy": copy}, delivery_mode=2),
+                    )
+                channel.tx_commit()
+                self.confirmed |= copies
+
+    def finish(self, consumer: threading.Thread, patience: float) -> None:
+        """Wait until all have come, and a little for those that come twice."""
+        last = time.monotonic() + patience
+        while set(self.confirmed) - set(self.came) and time.monotonic() < last:
+            time.sleep(0.5)
+        time.sleep(2)
+        self.running.clear()
+        consumer.join()
+
     # -- what happens to them ----------------------------------------------------------------
 
     def kill(self, what: str) -> None:
@@ -229,6 +259,29 @@ def report(course: Course) -> Report:
     )
 
 
+@contextlib.contextmanager
+def course(
+    *, seconds: float = 0, rate: float, shortest: float, longest: float, publishers: int
+) -> Iterator[Course]:
+    """A broker, a gateway, and the exchange."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "three.yaml").write_text(POLICY)
+        node = RabbitMQ(root=root_of_4())
+        made = Course(seconds, rate, shortest, longest, publishers, node, Path(folder))
+        try:
+            node.start()
+            made.start_gateway()
+            made.declare()
+            made.publishing.set()
+            made.running.set()
+            yield made
+        finally:
+            made.publishing.clear()
+            made.running.clear()
+            made.gateway.kill()
+            node.destroy()
+
+
 def run(
     *,
     seconds: float,
@@ -240,40 +293,38 @@ def run(
     drain: float = 60,
 ) -> Report:
     """Publish for so long, then wait until the last one is due, and `drain` more where some are missing."""
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "three.yaml").write_text(POLICY)
-        node = RabbitMQ(root=root_of_4())
-        course = Course(seconds, rate, shortest, longest, publishers, node, Path(folder))
+    with course(
+        seconds=seconds, rate=rate, shortest=shortest, longest=longest, publishers=publishers
+    ) as made:
+        threads = [threading.Thread(target=made.publish, args=(lane,)) for lane in range(publishers)]
+        consumer = threading.Thread(target=made.consume)
+        for thread in (*threads, consumer):
+            thread.start()
         try:
-            node.start()
-            course.start_gateway()
-            course.declare()
-            course.publishing.set()
-            course.running.set()
-            threads = [threading.Thread(target=course.publish, args=(n,)) for n in range(publishers)]
-            consumer = threading.Thread(target=course.consume)
-            for thread in (*threads, consumer):
-                thread.start()
-            try:
-                for victim in course.kills(kill_every):
-                    print(f"{time.strftime('%X')} killed the {victim}: {progress(course)}", flush=True)
-            except (ChildDied, TimeoutError) as error:
-                print(error, flush=True)
-            course.publishing.clear()
+            for victim in made.kills(kill_every):
+                print(f"{time.strftime('%X')} killed the {victim}: {progress(made)}", flush=True)
+        finally:
+            made.publishing.clear()
             for thread in threads:
                 thread.join()
-            last = time.monotonic() + longest * 1.01 + drain
-            while set(course.confirmed) - set(course.came) and time.monotonic() < last:
-                time.sleep(0.5)
-            time.sleep(2)
-            course.running.clear()
-            consumer.join()
-        finally:
-            course.publishing.clear()
-            course.running.clear()
-            course.gateway.kill()
-            node.destroy()
-        return report(course)
+        made.finish(consumer, longest * 1.01 + drain)
+        return report(made)
+
+
+def pending(count: int, *, publishers: int = 4, shortest: float = 180, longest: float = 480) -> Report:
+    """So many messages, published at once: all of them wait before the first one is due."""
+    with course(rate=0, shortest=shortest, longest=longest, publishers=publishers) as made:
+        threads = [
+            threading.Thread(target=made.publish_many, args=(lane, count // publishers))
+            for lane in range(publishers)
+        ]
+        consumer = threading.Thread(target=made.consume)
+        for thread in (*threads, consumer):
+            thread.start()
+        for thread in threads:
+            thread.join()
+        made.finish(consumer, longest * 1.01 + 60)
+        return report(made)
 
 
 def progress(course: Course) -> str:
