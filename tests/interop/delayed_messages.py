@@ -173,10 +173,12 @@ class Course:
                 self.confirmed |= copies
 
     def finish(self, consumer: threading.Thread, patience: float) -> None:
-        """Wait until all have come, and a little for those that come twice."""
-        last = time.monotonic() + patience
+        """Wait until all have come, as long as any comes, and a little for those that come twice."""
+        last, known = time.monotonic() + patience, 0
         while set(self.confirmed) - set(self.came) and time.monotonic() < last:
             time.sleep(0.5)
+            if len(self.came) > known:
+                known, last = len(self.came), time.monotonic() + patience
         time.sleep(2)
         self.running.clear()
         consumer.join()
@@ -261,7 +263,13 @@ def report(course: Course) -> Report:
 
 @contextlib.contextmanager
 def course(
-    *, seconds: float = 0, rate: float, shortest: float, longest: float, publishers: int
+    *,
+    seconds: float = 0,
+    rate: float,
+    shortest: float,
+    longest: float,
+    publishers: int,
+    dead_letters: int = 0,
 ) -> Iterator[Course]:
     """A broker, a gateway, and the exchange."""
     with tempfile.TemporaryDirectory() as folder:
@@ -270,6 +278,11 @@ def course(
         made = Course(seconds, rate, shortest, longest, publishers, node, Path(folder))
         try:
             node.start()
+            if dead_letters:
+                # As the documents advise; it holds until the node is started again.
+                node.eval(
+                    f"application:set_env(rabbit, dead_letter_worker_consumer_prefetch, {dead_letters})."
+                )
             made.start_gateway()
             made.declare()
             made.publishing.set()
@@ -311,9 +324,9 @@ def run(
         return report(made)
 
 
-def pending(count: int, *, publishers: int = 4, shortest: float = 180, longest: float = 480) -> Report:
+def pending(count: int, *, publishers: int = 4, shortest: float = 240, longest: float = 900) -> Report:
     """So many messages, published at once: all of them wait before the first one is due."""
-    with course(rate=0, shortest=shortest, longest=longest, publishers=publishers) as made:
+    with course(rate=0, shortest=shortest, longest=longest, publishers=publishers, dead_letters=512) as made:
         threads = [
             threading.Thread(target=made.publish_many, args=(lane, count // publishers))
             for lane in range(publishers)

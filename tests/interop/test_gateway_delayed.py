@@ -382,7 +382,7 @@ def test_what_was_changed_is_counted(gate: InProcess, channel: BlockingChannel, 
 # -- many, and kills -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 def test_a_hundred_thousand_wait(capsys: pytest.CaptureFixture[str]) -> None:
     """They are spread over as many seconds as they take to be published. The error of time is told."""
     count = int(os.environ.get("AMQPGATE_DELAYED", "100000"))

@@ -9,6 +9,7 @@ from amqpgate.gateway.pool.channel_close import CloseStep
 from amqpgate.gateway.pool.exclusive_queues import is_exclusive
 from amqpgate.gateway.pool.unsupported import Needs, asks_for
 from amqpgate.gateway.session.compatibility import without_delay
+from amqpgate.gateway.session.session_policies import may_delay
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -76,10 +77,9 @@ def _declares_transients(session: Session) -> bool:
 
 def _as_declared(session: Session, method: Method) -> Method:
     """A declare of an exchange that delays: with the type that it becomes, where RabbitMQ surely has that."""
-    compatibility = session.session_policies.compatibility
-    if compatibility is None or not isinstance(method, amqp.ExchangeDeclare):
-        return method
-    if not session.session_policies.delays_to(method.exchange):
+    if not isinstance(method, amqp.ExchangeDeclare) or not may_delay(
+        session.session_policies, method.exchange
+    ):
         return method
     return without_delay(method)
 

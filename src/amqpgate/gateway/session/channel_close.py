@@ -81,6 +81,18 @@ def check_declares(state: SessionChannel, channel: int, method: Method) -> None:
         check_unanswered(len(state.declares_due), MOST_DECLARES, channel, method)
 
 
+def check_name(state: SessionChannel, channel: int, method: Method) -> None:
+    """Raises ``ProtocolViolation`` 404, as RabbitMQ, where an empty name means no queue of the client's."""
+    if state.is_moved and not state.last_queue and isinstance(method, _NAMING) and not method.queue:
+        raise ProtocolViolation(
+            404,
+            "no previously declared queue",
+            class_id=method.CLASS_ID,
+            method_id=method.METHOD_ID,
+            channel=channel,
+        )
+
+
 @attrs.define(weakref_slot=False)
 class SessionChannel(ChannelPublishes):
     """What the control plane remembers of an open channel."""
@@ -115,11 +127,8 @@ class SessionChannel(ChannelPublishes):
         self.closing().left_to_client()
 
     def move(self) -> None:
-        """It is open on another connection of the broker's now, which knows nothing of it."""
-        self.is_moved = True
-
-    def overtake(self) -> None:
-        """The gateway declares queues of its own on the broker's channel."""
+        """It is open on another connection of the broker's now, which knows nothing of it; or the gateway
+        declares queues of its own there."""
         self.is_moved = True
 
     def get(self, queue: str, *, is_heard: bool) -> None:
@@ -146,10 +155,6 @@ class SessionChannel(ChannelPublishes):
         if isinstance(named, amqp.QueueBind | amqp.QueueUnbind) and not named.routing_key:
             named = attrs.evolve(named, routing_key=self.last_queue)
         return named
-
-    def lacks_name(self, method: Method) -> bool:
-        """Whether an empty name means nothing: no queue was declared by the client, but by the gateway."""
-        return self.is_moved and not self.last_queue and isinstance(method, _NAMING) and not method.queue
 
     def declare(self, method: amqp.QueueDeclare) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import access_tickets, settlement
-from amqpgate.gateway.session.channel_close import check_declares
+from amqpgate.gateway.session.channel_close import check_declares, check_name
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.gateway.session.observer import Denial
 from amqpgate.gateway.session.rewriter import fitting
@@ -43,14 +43,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         if state is not None:
             check_declares(state, channel, method)
             last_queue, named = state.last_queue, state.named(method)
-            if state.lacks_name(named):
-                raise ProtocolViolation(
-                    404,
-                    "no previously declared queue",
-                    class_id=method.CLASS_ID,
-                    method_id=method.METHOD_ID,
-                    channel=channel,
-                )
+            check_name(state, channel, named)
             if named is not method:
                 method, frame = named, memoryview(method_frame(channel, named))
     changed: bytes | memoryview = frame
@@ -70,7 +63,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         observer.asked(channel, method, last_queue, is_answered)
     if is_answered:
         if before:
-            session.channels.states[channel].overtake()
+            session.channels.states[channel].move()
             changed = before + bytes(changed) + behind
         session.relay.send(Side.UPSTREAM, changed)
 

@@ -46,13 +46,27 @@ _NOTHING_AROUND: Final = (b"", b"")
 class Delays:
     """Of one session. Bounded by its channels, and by `MOST_EXCHANGES`."""
 
-    compatibility: Compatibility
+    #: None: nothing more is delayed.
+    compatibility: Compatibility | None
     #: The highest rung that this session has declared; None: nothing yet.
     _highest: int | None = attrs.field(default=None, init=False)
     #: The exchanges that it has declared the end for.
     _ends: set[str] = attrs.field(factory=set, init=False)
     #: Channel number to the method whose content header comes next from the broker, and its queue if known.
     _waiting: dict[int, tuple[_Sent, str | None]] = attrs.field(factory=dict, init=False)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether the method of a message to the client waits for its header."""
+        return bool(self._waiting)
+
+    def follow(self, compatibility: Compatibility | None) -> None:
+        """Another policy holds."""
+        self.compatibility = compatibility
+
+    def delays(self, exchange: str) -> bool:
+        """Whether messages for an exchange, by the broker's name, may be delayed."""
+        return self.compatibility is not None and self.compatibility.delays(exchange)
 
     def forget(self) -> None:
         """The broker has closed a channel: what was declared there may not be there."""
@@ -80,7 +94,7 @@ class Delays:
         at = 8 + int.from_bytes(frames[3:7], "big")
         method = decode_method(frames[7 : at - 1])
         assert isinstance(method, amqp.BasicPublish)
-        if not self.compatibility.delays(method.exchange):
+        if not self.delays(method.exchange):
             return None
         header = decode_header(frames[at + 7 : -1])
         delay = delay_of(header)

@@ -26,7 +26,7 @@ from amqpgate.gateway.session.publish_denial import (
     ReturnedPublish,
 )
 from amqpgate.gateway.session.rewriter import fitting, refusal_of
-from amqpgate.gateway.session.session_policies import SessionPolicies
+from amqpgate.gateway.session.session_policies import SessionPolicies, may_delay, tell_adapted
 from amqpgate.policy import Operation, Peek, Verdict, denial_text
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.from_method import content_of
@@ -132,9 +132,8 @@ class PublishHandler:
         elif rewriter is not None and rewriter.transform.changes_messages:
             seen, rewrite = rewriter.compile(channel, method)
             peek = (peek or Peek()) | seen
-        if session_policies.delays_to(method.exchange):
-            # Those that pass the rules are shown, too.
-            peek, rules = (peek or Peek()) | DELAYED, None
+        if may_delay(session_policies, method.exchange):
+            peek = (peek or Peek()) | DELAYED
         message = Message(channel, method, operation, verdict)
         if session_policies.watchers:
             peek = session_policies.peek(message, peek)
@@ -255,9 +254,9 @@ class PublishHandler:
         if delayed is None:
             return frames
         if delayed.ladder:
-            self.channels.states[channel].overtake()
+            self.channels.states[channel].move()
         if delayed.adapted is not None:
-            session_policies.adapted(channel, method, delayed.adapted)
+            tell_adapted(session_policies, channel, method, delayed.adapted)
         largest = self.relay.up.out_frame_max
         return (
             delayed.ladder

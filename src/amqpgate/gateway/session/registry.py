@@ -27,7 +27,14 @@ from amqpgate.gateway.session.teardown import Parting, outcome_of
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.tasks import contained
 from amqpgate.logs import log_failure
-from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAccess, SessionDeniedError
+from amqpgate.policy import (
+    Compatibility,
+    PolicySet,
+    Principal,
+    SelectedPolicies,
+    SessionAccess,
+    SessionDeniedError,
+)
 from amqpgate.policy.kinds.compatibility import for_upstream
 from amqpgate.telemetry.faults import FAULTS
 
@@ -145,7 +152,7 @@ class SessionRegistry:
         )
         if transform is not None:
             session_policies.transform_by(transform)
-        session_policies.adapt_by(for_upstream(policies.compatibilities, facts.cluster))
+        session_policies.adapt_by(_fitting(for_upstream(policies.compatibilities, facts.cluster), facts))
         session = Session(session_id, facts, session_policies, self._on_over)
         largest = self.settings.largest_frame
         flows = FlowTable() if session_policies.is_restricted else None
@@ -231,7 +238,7 @@ class SessionRegistry:
         for session, its_own in zip(list(self.live.values()), access, strict=True):
             self._retransform(session, policies)
             session.session_policies.adapt_by(
-                policies.compatibility_for(session.principal, session.facts.cluster)
+                _fitting(policies.compatibility_for(session.principal, session.facts.cluster), session.facts)
             )
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
             before = session.limits
@@ -309,6 +316,13 @@ class SessionRegistry:
                 _close_all(session.relay.endpoints)
             finally:
                 self.on_gone(why)
+
+
+def _fitting(compatibility: Compatibility | None, facts: SessionFacts) -> Compatibility | None:
+    """What holds for a session: where messages pass as they came, none is delayed."""
+    if compatibility is None or not facts.is_relayed:
+        return compatibility
+    return attrs.evolve(compatibility, delayed_exchanges=())
 
 
 def _close_all(endpoints: Iterable[RelayEndpoint]) -> None:

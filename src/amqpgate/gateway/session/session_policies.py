@@ -75,15 +75,14 @@ class SessionPolicies:
     def adapt_by(self, compatibility: Compatibility | None) -> None:
         """The session's requests are adapted so, from now on."""
         self.compatibility = compatibility
-        delays = compatibility is not None and compatibility.delayed_exchanges
-        self.delays = Delays(compatibility) if compatibility is not None and delays else None
-
-    def delays_to(self, exchange: str) -> bool:
-        """Whether messages for an exchange, by the client's name, may be delayed."""
-        if self.delays is None:
-            return False
-        naming = None if self.rewriter is None else self.rewriter.transform.naming
-        return self.delays.compatibility.delays(exchange if naming is None else naming.exchange_up(exchange))
+        delaying = compatibility if compatibility is not None and compatibility.delayed_exchanges else None
+        if delaying is None and (self.delays is None or not self.delays.is_holding):
+            self.delays = None
+        elif self.delays is None:
+            self.delays = Delays(delaying)
+        else:
+            # A message that is under way to the client ends as it began.
+            self.delays.follow(delaying)
 
     def change(self, channel: int, method: Method, last_queue: str) -> Method:
         """What the broker gets for a method, which is no publish. Raises `ProtocolViolation`."""
@@ -98,14 +97,8 @@ class SessionPolicies:
             self.not_transformed(channel, method, error)
             raise refusal_of(error, channel, method) from None
         if result.items:
-            self.adapted(channel, method, result)
+            tell_adapted(self, channel, method, result)
         return result.method
-
-    def adapted(self, channel: int, method: Method, result: Adapted) -> None:
-        """The compatibility policy changes a client's method."""
-        assert self.compatibility is not None
-        for observer in self.observers:
-            observer.adapted(channel, method, self.compatibility.policy, result)
 
     @property
     def is_restricted(self) -> bool:
@@ -233,3 +226,18 @@ class SessionPolicies:
         """A transform policy denies what it cannot, or may not, change."""
         for observer in self.observers:
             observer.not_transformed(channel, method, why)
+
+
+def tell_adapted(policies: SessionPolicies, channel: int, method: Method, result: Adapted) -> None:
+    """The compatibility policy changes a client's method: its observers are told."""
+    assert policies.compatibility is not None
+    for observer in policies.observers:
+        observer.adapted(channel, method, policies.compatibility.policy, result)
+
+
+def may_delay(policies: SessionPolicies, exchange: str) -> bool:
+    """Whether messages for an exchange, by the client's name, may be delayed."""
+    if policies.delays is None:
+        return False
+    naming = None if policies.rewriter is None else policies.rewriter.transform.naming
+    return policies.delays.delays(exchange if naming is None else naming.exchange_up(exchange))

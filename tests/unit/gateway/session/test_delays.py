@@ -8,12 +8,17 @@ import attrs
 import pytest
 
 from amqpgate.gateway.session.delay_ladder import DONE, TARGET, end, end_of, foot, rung, way_to
+from amqpgate.gateway.session.delays import Delays
+from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.publish import PublishHandler
+from amqpgate.gateway.session.session import Session
 from amqpgate.policy import Source, build
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, STANDARD_0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
+from tests.support.inprocess import eventually
 from tests.support.metrics import sample_value
 from tests.support.talker import Message, Talker, relayed
 from tests.unit.gateway.conftest import Opens, Stage
@@ -263,7 +268,15 @@ def deliver(tag: int, exchange: str = DONE) -> Method:
 SEEN = ("later", "a.b", {"k": 1, "x-delay": -100})
 
 
-def test_a_delivery_is_as_it_was_published(stage: Stage) -> None:
+def test_a_delivery_is_as_it_was_published(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = []
+    hold = Delays.hold
+
+    def counted(delays: Delays, channel: int, method: Sent, queue: str | None) -> None:
+        held.append(method.exchange)
+        hold(delays, channel, method, queue)
+
+    monkeypatch.setattr(Delays, "hold", counted)
     client, broker = stage.opened()
     consumes(client, broker)
     for number in range(3):
@@ -273,6 +286,8 @@ def test_a_delivery_is_as_it_was_published(stage: Stage) -> None:
         properties = amqp.BasicProperties(headers=Table.of({"x-delay": 1}))
         broker.content(deliver(9, "other"), b"b", properties=properties)
         assert shown(client.expect_content(amqp.BasicDeliver)) == ("other", "a.b", {"x-delay": 1})
+    # All others stay on the data path.
+    assert held == [DONE] * 3
 
 
 def test_what_is_got_is_as_it_was_published(stage: Stage) -> None:
@@ -371,3 +386,27 @@ def test_other_policies_hold_from_the_next_message_on(make_stage: MakeStage) -> 
     stage.running.call(lambda: stage.running.gateway.use(none))
     publishes(client)
     assert published(broker)[0] == "later"
+
+
+@pytest.mark.parametrize("after", [document("three"), LATER])
+def test_a_message_under_way_ends_as_it_began(stage: Stage, after: str) -> None:
+    """Other policies come between its method and its header."""
+    client, broker = stage.opened()
+    client.say(amqp.BasicGet(queue="q"), 1)
+    broker.expect(amqp.BasicGet, 1)
+    properties = amqp.BasicProperties(headers=Table.of({TARGET: "later", "x-delay": -100}))
+    got = amqp.BasicGetOk(1, exchange=DONE, routing_key="a.b")
+    frames = content_frames(1, got, properties, b"body", 131072)
+    at = 8 + int.from_bytes(frames[3:7], "big")
+    broker.octets(frames[:at])
+    (session,) = stage.running.call(lambda: list(stage.running.gateway.sessions.values()))
+    eventually(lambda: stage.running.call(lambda: is_holding(session)))
+    stage.running.call(lambda: stage.running.gateway.use(build([Source("p.yaml", after.encode())])))
+    broker.octets(frames[at:])
+    message = client.expect_content(amqp.BasicGetOk)
+    assert (shown(message), message.body) == (("later", "a.b", {"x-delay": -100}), b"body")
+
+
+def is_holding(session: Session) -> bool:
+    delays = session.session_policies.delays
+    return delays is not None and delays.is_holding

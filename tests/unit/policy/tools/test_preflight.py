@@ -52,3 +52,5 @@ def test_each_says_what_mends_it() -> None:
     (trouble,) = troubles(request(durable=False), "4.3")
     assert trouble.mended_by == "CompatibilityPolicy transientQueues"
     assert trouble.outcome in FAILS
+    (delayed,) = troubles(request("exchange.declare", type="x-delayed-message"), "4.3")
+    assert delayed.mended_by == "CompatibilityPolicy delayedExchanges"
