@@ -119,6 +119,9 @@ def out_of_ladder(method: S, header: ContentHeader) -> tuple[S, ContentHeader]:
     if not isinstance(properties, amqp.BasicProperties) or properties.headers is None:
         return method, header
     target = properties.headers.get(TARGET)
+    if isinstance(target, bytes):
+        # No UTF-8. In methods such a name is text with these in it.
+        target = target.decode(errors="surrogateescape")
     if not isinstance(target, str):
         return method, header
     kept: dict[str, Field] = {}

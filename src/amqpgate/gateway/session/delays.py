@@ -82,7 +82,7 @@ class Delays:
         if asked.type == given.type:
             return _NOTHING_AROUND
         exchange = given.exchange
-        self._ends.add(exchange)
+        self._remember(exchange)
         before = self._foot() + list(delay_ladder.end(exchange))
         return _frames(channel, before), _frames(channel, [delay_ladder.way_to(exchange)])
 
@@ -118,11 +118,14 @@ class Delays:
             yield from delay_ladder.rung(k)
         self._highest = max(self._highest, highest)
         if exchange not in self._ends:
-            if len(self._ends) >= MOST_EXCHANGES:
-                self._ends.clear()
-            self._ends.add(exchange)
+            self._remember(exchange)
             yield from delay_ladder.end(exchange)
             yield delay_ladder.way_to(exchange)
+
+    def _remember(self, exchange: str) -> None:
+        if len(self._ends) >= MOST_EXCHANGES:
+            self._ends.clear()
+        self._ends.add(exchange)
 
     def _foot(self) -> list[Method]:
         if self._highest is not None:

@@ -184,3 +184,11 @@ def test_all_else_is_as_it_was(said: dict[str, object] | None) -> None:
 )
 def test_a_history_that_is_none_does_no_harm(deaths: object) -> None:
     out_of_ladder(amqp.BasicDeliver("t", 1, exchange=DONE), header({TARGET: "x", "x-death": deaths}))
+
+
+def test_an_exchange_whose_name_is_no_text() -> None:
+    named = amqp.BasicPublish(exchange="\udcff", routing_key="k")
+    _, content = into_ladder(named, header({"x-delay": 100}), 100, 1)
+    came = amqp.BasicDeliver("t", 1, exchange=DONE, routing_key="k")
+    seen, shown = out_of_ladder(came, decode_header(encode_header(content)))
+    assert (seen.exchange, headers(shown)) == ("\udcff", {"x-delay": -100})

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from amqpgate.gateway.session.delay_ladder import DONE, TARGET, end, end_of, foot, rung, way_to
-from amqpgate.gateway.session.delays import Delays
+from amqpgate.gateway.session.delays import MOST_EXCHANGES, Delays
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.publish import PublishHandler
 from amqpgate.gateway.session.session import Session
@@ -410,3 +410,11 @@ def test_a_message_under_way_ends_as_it_began(stage: Stage, after: str) -> None:
 def is_holding(session: Session) -> bool:
     delays = session.session_policies.delays
     return delays is not None and delays.is_holding
+
+
+def test_what_is_remembered_of_exchanges_is_bounded() -> None:
+    delays = Delays(None)
+    for number in range(3 * MOST_EXCHANGES):
+        asked = amqp.ExchangeDeclare(exchange=f"later.{number}", type="x-delayed-message")
+        delays.around(1, asked, attrs.evolve(asked, type="topic"))
+        assert len(delays._ends) <= MOST_EXCHANGES
