@@ -17,7 +17,10 @@ import pika.exceptions
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
+from amqpgate.wire.generated import v0_10 as amqp_0_10
+from amqpgate.wire.v0_10.types import Map
 from tests.interop.delayed_messages import pending, run
+from tests.support.client_0_10 import Client010, text
 from tests.support.inprocess import InProcess, serving
 from tests.support.metrics import sample_value
 from tests.support.rabbitmq import RabbitMQ
@@ -377,6 +380,29 @@ def test_what_was_changed_is_counted(gate: InProcess, channel: BlockingChannel, 
     for _ in range(3):
         publish(channel, name, 64)
     assert count() == before + 1
+
+
+def test_a_client_of_0_10(gate: InProcess, channel: BlockingChannel, name: str) -> None:
+    """Its exchange and its messages are translated before."""
+    typed = Map(((b"x-delayed-type", text("topic")),))
+    with Client010.opened(gate.port()) as client:
+        session = client.session()
+        session.ask(
+            amqp_0_10.ExchangeDeclare(
+                exchange=name.encode(), type=b"x-delayed-message", durable=True, arguments=typed
+            )
+        )
+        session.declare(name, durable=True)
+        session.ask(amqp_0_10.ExchangeBind(queue=name.encode(), exchange=name.encode(), binding_key=b"a.*"))
+        said = Map(((b"x-delay", text("300")), (b"k", text("v"))))
+        properties = amqp_0_10.MessageProperties(application_headers=said)
+        session.publish(b"body", "a.b", exchange=name, properties=properties)
+        publish(channel, name, 64)
+        session.subscribe(name)
+        first, second = session.get(), session.get()
+        assert [one.delivery.exchange for one in (first, second)] == [name.encode()] * 2
+        assert [one.headers for one in (first, second)] == [{"x-delay": -64}, {"x-delay": -300, "k": b"v"}]
+        session.accept(first, second)
 
 
 # -- many, and kills -----------------------------------------------------------------------------------------
