@@ -11,7 +11,7 @@ ROUTES := $(addprefix --route=,$(ROUTE))
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python lint unit interop fuzz bench docs image wheels lock clean test-tools
+.PHONY: help run test test-python lint unit interop delayed fuzz bench docs image wheels lock clean test-tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ test-python: ## Unit tests on another Python, in an environment of its own (PYTH
 
 interop: $(VENV)/.installed-dev test-tools ## All tests on real brokers and clients, the slow ones too (ROUTE=direct or gateway for one way only)
 	$(PYTEST) tests/interop $(ROUTES)
+
+delayed: $(VENV)/.installed-dev test-tools ## Delayed messages for an hour, 100/s, under kills (DELAYED="--seconds 900 --rate 50" for less)
+	$(BIN)/python -m tests.interop.delayed_messages $(DELAYED)
 
 fuzz: $(VENV)/.installed-dev ## Fuzz whatever takes bytes from others, ten minutes (FUZZ="--seconds 60 --targets yaml,proxy --jobs 2")
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \

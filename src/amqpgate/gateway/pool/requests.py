@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 from amqpgate.gateway.pool.channel_close import CloseStep
 from amqpgate.gateway.pool.exclusive_queues import is_exclusive
 from amqpgate.gateway.pool.unsupported import Needs, asks_for
+from amqpgate.gateway.session.compatibility import without_delay
 from amqpgate.gateway.session.conditional_delete import is_asked, unconditional
+from amqpgate.gateway.session.session_policies import may_delay
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -49,7 +51,7 @@ def needs_of(
         kind = mapping.pending_type(name) or pool.broker.queue_types.at(name)
         is_known = mapping.is_pending(name) or pool.broker.queue_types.knows(name)
     needs = asks_for(
-        method,
+        _as_declared(session, method),
         state,
         channel=channel,
         may_consume=mapping is not None and mapping.has_prefetch and consumers_share,
@@ -74,6 +76,15 @@ def _declares_transients(session: Session) -> bool:
     """Whether its queues that are neither durable nor exclusive stay so."""
     compatibility = session.session_policies.compatibility
     return compatibility is None or compatibility.transient_expiry is None
+
+
+def _as_declared(session: Session, method: Method) -> Method:
+    """A declare of an exchange that delays: with the type that it becomes, where RabbitMQ surely has that."""
+    if not isinstance(method, amqp.ExchangeDeclare) or not may_delay(
+        session.session_policies, method.exchange
+    ):
+        return method
+    return without_delay(method)
 
 
 def note_request(member: PooledSession, mapping: ChannelMapping, method: Method) -> None:

@@ -82,13 +82,26 @@ def check_declares(state: SessionChannel, channel: int, method: Method) -> None:
         check_unanswered(len(state.declares_due), MOST_DECLARES, channel, method)
 
 
+def check_name(state: SessionChannel, channel: int, method: Method) -> None:
+    """Raises ``ProtocolViolation`` 404, as RabbitMQ, where an empty name means no queue of the client's."""
+    if state.is_moved and not state.last_queue and isinstance(method, _NAMING) and not method.queue:
+        raise ProtocolViolation(
+            404,
+            "no previously declared queue",
+            class_id=method.CLASS_ID,
+            method_id=method.METHOD_ID,
+            channel=channel,
+        )
+
+
 @attrs.define(weakref_slot=False)
 class SessionChannel(ChannelPublishes):
     """What the control plane remembers of an open channel."""
 
     #: The queue that an empty name in the next method means (AMQP 0-9-1, queue.bind.queue).
     last_queue: str = ""
-    #: The broker's channel is another one than that on which it was declared, and does not know it.
+    #: The broker's channel has another queue for that, or none: it is not the one on which it was declared,
+    #: or the gateway has declared one there since.
     is_moved: bool = False
     #: Declares that the broker has not answered: True for those that leave the name to the broker.
     #: None: none.
@@ -115,7 +128,8 @@ class SessionChannel(ChannelPublishes):
         self.closing().left_to_client()
 
     def move(self) -> None:
-        """It is open on another connection of the broker's now, which knows nothing of it."""
+        """It is open on another connection of the broker's now, which knows nothing of it; or the gateway
+        declares queues of its own there."""
         self.is_moved = True
 
     def get(self, queue: str, *, is_heard: bool) -> None:

@@ -137,6 +137,13 @@ class ChannelConsumers:
             self.asked = [SessionConsumer(every, consumer.byte_count, no_ack) for consumer in self.asked]
         self.tags[tag] = self.asked.pop(0)
 
+    def queue_of(self, tag: str) -> str | None:
+        """The queue of a consumer, by the client's name; None: it is not known which."""
+        consumer = self.tags.get(tag)
+        if consumer is None or len(consumer.operations) != 1:
+            return None
+        return consumer.operations[0].queue
+
     def gone(self, tag: str) -> None:
         """The consumer is no more, and the client knows."""
         self.tags.pop(tag, None)

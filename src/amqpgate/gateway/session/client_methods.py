@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import access_tickets, channel_windows, settlement
-from amqpgate.gateway.session.channel_close import check_declares
+from amqpgate.gateway.session.channel_close import check_declares, check_name
 from amqpgate.gateway.session.conditional_delete import answered
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.gateway.session.observer import Denial
@@ -44,18 +44,23 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         if state is not None:
             check_declares(state, channel, method)
             last_queue, named = state.last_queue, state.named(method)
+            check_name(state, channel, named)
             if named is not method:
                 method, frame = named, memoryview(method_frame(channel, named))
     limits = channel_windows.limits_of(session, channel, method)
     if limits is not None and isinstance(method, amqp.BasicConsume):
         method = limits.named(method)
     changed: bytes | memoryview = frame
+    before = behind = b""
     if channel:
         other = session.session_policies.change(channel, answered(session, channel, method), last_queue)
         if limits is not None:
             changed = _all_told(session, channel, channel_windows.asks(session, channel, limits, other))
         elif other is not method:
             changed = fitting(session.relay.up.out_frame_max, channel, method_frame(channel, other))
+            delays = session.session_policies.delays
+            if delays is not None:
+                before, behind = delays.around(channel, method, other)
     if limits is None:
         session.upstream.request(channel, method, None if changed is frame else changed)
     passed(session, channel, method)
@@ -64,6 +69,9 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     for observer in session.session_policies.observers:
         observer.asked(channel, method, last_queue, is_answered)
     if is_answered:
+        if before:
+            session.channels.states[channel].move()
+            changed = before + bytes(changed) + behind
         session.relay.send(Side.UPSTREAM, changed)
     if limits is not None:
         channel_windows.asked(session, channel, limits, method)

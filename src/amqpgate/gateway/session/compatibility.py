@@ -20,6 +20,8 @@ item                  what is changed, where the client's method asks for it
 ``claim-check``       a publish's body goes to an object store (``claims``), and not here
 ``global-prefetch``   basic.qos of a whole channel is kept by the gateway (`channel_windows`)
 ``requeue``           basic.nack with requeue becomes basic.reject, one for each message (`requeue`)
+``delayed-exchange``  an exchange ``x-delayed-message`` gets its ``x-delayed-type`` for a type; `delays` has
+                      the messages
 ====================  =======================================================================================
 """
 
@@ -51,6 +53,7 @@ Item: TypeAlias = Literal[
     "claim-check",
     "global-prefetch",
     "requeue",
+    "delayed-exchange",
 ]
 
 _TYPE: Final = quorum_queues.TYPE
@@ -60,6 +63,8 @@ _LEADER_LOCATOR: Final = "x-queue-leader-locator"
 _LOCATORS: Final = {"min-masters": "balanced", "random": "balanced", "client-local": "client-local"}
 _IGNORED: Final = ("x-queue-mode", "x-queue-version")
 _MIRRORED: Final = "x-ha-"
+_DELAYED: Final = "x-delayed-message"
+_DELAYED_TYPE: Final = "x-delayed-type"
 
 
 @attrs.frozen
@@ -82,6 +87,8 @@ def adapted(profile: Compatibility, method: Method, vhost: str) -> Adapted:
     is_left_to_broker = profile.quorum_queues and not profile.keeps_windows
     if is_left_to_broker and isinstance(method, amqp.BasicQos) and method.global_:
         return Adapted(attrs.evolve(method, global_=False), ("quorum-prefetch",))
+    if isinstance(method, amqp.ExchangeDeclare) and not method.passive:
+        return _declare_exchange(profile, method)
     return Adapted(method)
 
 
@@ -138,6 +145,28 @@ def _declare(profile: Compatibility, method: amqp.QueueDeclare, vhost: str) -> A
 
 def _first(*limits: int | None) -> int | None:
     return next((one for one in limits if one is not None), None)
+
+
+def _declare_exchange(profile: Compatibility, method: amqp.ExchangeDeclare) -> Adapted:
+    if method.type != _DELAYED or not profile.delays(method.exchange):
+        return Adapted(method)
+    changed = without_delay(method)
+    if changed.type == _DELAYED:
+        # In the plugin's words.
+        if method.arguments.get(_DELAYED_TYPE) == _DELAYED:
+            why = f"'{_DELAYED}' can't be used for '{_DELAYED_TYPE}'"
+        else:
+            why = f"'{_DELAYED_TYPE}' must be an existing exchange type"
+        raise precondition_failed(f"Invalid argument, {why}")
+    return Adapted(changed, ("delayed-exchange",))
+
+
+def without_delay(method: amqp.ExchangeDeclare) -> amqp.ExchangeDeclare:
+    """The declare of an exchange that does not delay itself; the same where it says no type for that."""
+    kind = method.arguments.get(_DELAYED_TYPE)
+    if method.type != _DELAYED or not isinstance(kind, str) or kind == _DELAYED:
+        return method
+    return attrs.evolve(method, type=kind, arguments=method.arguments.without(_DELAYED_TYPE))
 
 
 def _without_retired(table: Table) -> Table:

@@ -11,7 +11,8 @@ from amqpgate.datapath.scanner import Flow, flow_key, reframe
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.observer import Sent
-from amqpgate.protocol.frames import encode_frame
+from amqpgate.gateway.session.transform import message_down
+from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -40,9 +41,18 @@ def pass_content(relay: Relay, side: Side, frame: memoryview) -> None:
     relay.send(side.other, reframe(frame, largest) if is_cut else frame)
 
 
-def begin_message(session: Session, channel: int, method: Sent, frame: memoryview) -> None:
-    """The method of a message for the client goes on, or waits for its header."""
-    if session.rewriter is None or not session.rewriter.hold(channel, method):
+def begin_message(
+    session: Session, channel: int, method: Sent, frame: memoryview, queue: str | None = None
+) -> None:
+    """The method of a message for the client goes on, or waits for its header. ``queue``: of what was got."""
+    delays = session.session_policies.delays
+    if delays is not None:
+        if isinstance(method, amqp.BasicDeliver):
+            state = session.channels.states.remembered(channel)
+            if state is not None and state.consuming is not None:
+                queue = state.consuming.queue_of(method.consumer_tag)
+        delays.hold(channel, method, queue)
+    elif session.rewriter is None or not session.rewriter.hold(channel, method):
         session.relay.send(Side.CLIENT, frame)
 
 
@@ -84,7 +94,9 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
         and deaths.is_saved(frame)
     ):
         frame = _with_deaths(session, channel, frame)
-    if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
+    if not _pass_delayed(session, channel, frame) and (
+        session.rewriter is None or not session.rewriter.pass_header(channel, frame)
+    ):
         pass_content(session.relay, Side.UPSTREAM, frame)
     if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
         session.publishes.operation_limits.delivered(channel)
@@ -104,3 +116,17 @@ def _with_deaths(session: Session, channel: int, frame: memoryview) -> memoryvie
         return frame
     merged = encode_frame(amqp.FRAME_HEADER, channel, encode_header(changed))
     return memoryview(merged) if len(merged) <= session.relay.down.out_frame_max else frame
+
+
+def _pass_delayed(session: Session, channel: int, frame: memoryview) -> bool:
+    """Send the header of a message to the client, and the method that waited for it. False: none did."""
+    delays, rewriter = session.session_policies.delays, session.rewriter
+    taken = None if delays is None else delays.take_header(channel, frame)
+    if taken is None:
+        return False
+    method, header = taken if rewriter is None else message_down(rewriter.transform, *taken)
+    session.relay.send(
+        Side.CLIENT,
+        method_frame(channel, method) + encode_frame(amqp.FRAME_HEADER, channel, encode_header(header)),
+    )
+    return True

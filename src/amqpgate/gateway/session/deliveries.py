@@ -10,6 +10,7 @@ from amqpgate.gateway.limits.token_buckets import SessionLimits
 from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.claim_reference import REFERENCES
 from amqpgate.gateway.session.content import begin_message, expect_content
+from amqpgate.gateway.session.delays import SENT
 from amqpgate.gateway.session.observer import Message, Sent
 from amqpgate.gateway.session.session_end import CloseState
 from amqpgate.policy import Peek
@@ -23,6 +24,8 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
     """The flow of messages that are delivered with these arguments."""
     limits = session.limits if session.closing is CloseState.NO else SessionLimits(())
     peek = session.rewriter.admit_delivery(method) if session.rewriter is not None else None
+    if session.session_policies.delays is not None:
+        peek = (peek or Peek()) | SENT
     bridge = session.bridge
     if bridge is not None:
         peek = bridge.peek(Side.UPSTREAM, peek)
@@ -41,6 +44,7 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
 def send_message(session: Session, channel: int, method: Sent, frame: memoryview) -> None:
     """What is shown of it begins, and goes on."""
     session_policies = session.session_policies
+    queue: str | None = None
     if isinstance(method, amqp.BasicDeliver):
         flow = expect_content(session.relay, Side.UPSTREAM, channel, frame)
         is_shown = flow is not None and flow.show >= Show.HEADER
@@ -57,4 +61,4 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
     if session.claims is not None and is_shown:
         session.claims.deliveries.expect(channel, method, frame)
     else:
-        begin_message(session, channel, method, frame)
+        begin_message(session, channel, method, frame, queue)

@@ -18,6 +18,8 @@ from amqpgate.gateway.session.blocked_notices import NOT_BLOCKED, BlockedNotice,
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.claiming import Claiming
 from amqpgate.gateway.session.compatibility import Adapted
+from amqpgate.gateway.session.delays import PUBLISHED as DELAYED
+from amqpgate.gateway.session.delays import Delays
 from amqpgate.gateway.session.observer import Denial, Message, Release
 from amqpgate.gateway.session.operation_limits import OperationLimits, Turn, drawn, message_refusal
 from amqpgate.gateway.session.publish_denial import (
@@ -26,11 +28,12 @@ from amqpgate.gateway.session.publish_denial import (
     PublishDenials,
     ReturnedPublish,
 )
-from amqpgate.gateway.session.rewriter import fitting
-from amqpgate.gateway.session.session_policies import SessionPolicies
+from amqpgate.gateway.session.rewriter import fitting, refusal_of
+from amqpgate.gateway.session.session_policies import SessionPolicies, may_delay, tell_adapted
 from amqpgate.policy import Operation, Peek, Verdict, denial_text
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.from_method import content_of
+from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
@@ -141,6 +144,8 @@ class PublishHandler:
             peek = (peek or Peek()) | seen
         if deaths.are_counted(session_policies.compatibility):
             peek = (peek or Peek()) | deaths.PEEK_PUBLISHED
+        if may_delay(session_policies, method.exchange):
+            peek = (peek or Peek()) | DELAYED
         message = Message(channel, method, operation, verdict)
         if session_policies.watchers:
             peek = session_policies.peek(message, peek)
@@ -247,6 +252,8 @@ class PublishHandler:
             release = Release(channel, held, verdict, frame, header)
             for observer in session_policies.watchers:
                 frames = observer.released(release, frames)
+        if session_policies.delays is not None:
+            frames = self._delayed(session_policies.delays, channel, held.method, frames)
         if self.claims is not None and self.claims.takes(size_of(frame)):
             self.claims.publishes.begin(channel, held, frame, frames)
         else:
@@ -298,6 +305,28 @@ class PublishHandler:
                 for observer in session_policies.observers:
                     observer.adapted(channel, method, policy, Adapted(changed, ("x-death",)))
         return frames
+
+    def _delayed(self, delays: Delays, channel: int, method: amqp.BasicPublish, frames: bytes) -> bytes:
+        """What the broker gets in the place of a message's method and header, which have its names. What is
+        needed of the ladder goes ahead.
+
+        Raises `ProtocolViolation`.
+        """
+        session_policies = self.session_policies
+        try:
+            delayed = delays.publish(channel, frames)
+        except NotTransformedError as error:
+            session_policies.not_transformed(channel, method, error)
+            raise refusal_of(error, channel, method) from None
+        if delayed is None:
+            return frames
+        if delayed.ladder:
+            self.channels.states[channel].move()
+            self.relay.send(Side.UPSTREAM, delayed.ladder)
+        if delayed.adapted is not None:
+            tell_adapted(session_policies, channel, method, delayed.adapted)
+        largest = self.relay.up.out_frame_max
+        return fitting(largest, channel, delayed.method) + fitting(largest, channel, delayed.header)
 
     def _refuse(self, denial: Denial) -> None:
         """Answer the client, and tell the observers. A method alone has come, or its header, too."""

@@ -28,7 +28,13 @@ from amqpgate.gateway.session.teardown import Parting, outcome_of
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.tasks import contained
 from amqpgate.logs import log_failure
-from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAccess, SessionDeniedError
+from amqpgate.policy import (
+    PolicySet,
+    Principal,
+    SelectedPolicies,
+    SessionAccess,
+    SessionDeniedError,
+)
 from amqpgate.policy.kinds.compatibility import for_upstream
 from amqpgate.telemetry.faults import FAULTS
 

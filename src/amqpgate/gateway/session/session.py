@@ -123,6 +123,8 @@ class Session:
             return True
         if deaths.are_counted(self.session_policies.compatibility):
             return True
+        if self.session_policies.delays is not None:
+            return True
         return bridge is not None and (bridge.maps(Side.UPSTREAM) or bool(bridge.channel_flows))
 
     def judge_by(self, access: SessionAccess, limits: SessionLimits) -> None:

@@ -12,7 +12,8 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
 from amqpgate.gateway.session import deaths
-from amqpgate.gateway.session.compatibility import adapted
+from amqpgate.gateway.session.compatibility import Adapted, adapted
+from amqpgate.gateway.session.delays import Delays
 from amqpgate.gateway.session.header_rules import header_rules
 from amqpgate.gateway.session.observer import Denial, Message, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
@@ -42,6 +43,8 @@ class SessionPolicies:
     rewriter: Rewriter | None = attrs.field(default=None, init=False)
     #: None: no compatibility policy holds for the session.
     compatibility: Compatibility | None = attrs.field(default=None, init=False)
+    #: None: no exchange delays messages for the session.
+    delays: Delays | None = attrs.field(default=None, init=False)
     #: Who looks on, in the order in which they are told.
     observers: tuple[SessionObserver, ...] = attrs.field(default=(), init=False)
     #: Those of them that see messages, and what of these.
@@ -73,6 +76,14 @@ class SessionPolicies:
     def adapt_by(self, compatibility: Compatibility | None) -> None:
         """The session's requests are adapted so, from now on."""
         self.compatibility = compatibility
+        delaying = compatibility if compatibility is not None and compatibility.delayed_exchanges else None
+        if delaying is None and (self.delays is None or not self.delays.is_holding):
+            self.delays = None
+        elif self.delays is None:
+            self.delays = Delays(delaying)
+        else:
+            # A message that is under way to the client ends as it began.
+            self.delays.follow(delaying)
 
     def change(self, channel: int, method: Method, last_queue: str) -> Method:
         """What the broker gets for a method, which is no publish. Raises `ProtocolViolation`."""
@@ -87,22 +98,22 @@ class SessionPolicies:
             self.not_transformed(channel, method, error)
             raise refusal_of(error, channel, method) from None
         if result.items:
-            for observer in self.observers:
-                observer.adapted(channel, method, self.compatibility.policy, result)
+            tell_adapted(self, channel, method, result)
         return result.method
 
     @property
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        changes = changes or deaths.are_counted(self.compatibility)
+        changes = changes or deaths.are_counted(self.compatibility) or self.delays is not None
         return self.limits.limits_publishes or not self.access.is_unrestricted or changes
 
     @property
     def judges_deliveries(self) -> bool:
         """Whether there is any delivery that may have to wait, or to be changed."""
         renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        return self.limits.limits_deliveries or renames or deaths.are_counted(self.compatibility)
+        changes = renames or deaths.are_counted(self.compatibility) or self.delays is not None
+        return self.limits.limits_deliveries or changes
 
     def peek(self, message: Message, peek: Peek | None) -> Peek | None:
         """Which messages like this one must be shown; ``peek`` is what others want to see."""
@@ -217,3 +228,18 @@ class SessionPolicies:
         """A transform policy denies what it cannot, or may not, change."""
         for observer in self.observers:
             observer.not_transformed(channel, method, why)
+
+
+def tell_adapted(policies: SessionPolicies, channel: int, method: Method, result: Adapted) -> None:
+    """The compatibility policy changes a client's method: its observers are told."""
+    assert policies.compatibility is not None
+    for observer in policies.observers:
+        observer.adapted(channel, method, policies.compatibility.policy, result)
+
+
+def may_delay(policies: SessionPolicies, exchange: str) -> bool:
+    """Whether messages for an exchange, by the client's name, may be delayed."""
+    if policies.delays is None:
+        return False
+    naming = None if policies.rewriter is None else policies.rewriter.transform.naming
+    return policies.delays.delays(exchange if naming is None else naming.exchange_up(exchange))

@@ -274,6 +274,8 @@ class Upcalls:
             session.channels.declared(channel, method.queue)
             session.relay.send(Side.CLIENT, changed)
         elif isinstance(method, amqp.ChannelClose):
+            if session.session_policies.delays is not None:
+                session.session_policies.delays.forget()
             harsher = None if session.bridge is None else session.bridge.old_clients.harsher(method)
             if harsher is not None:
                 session.fail(harsher)

@@ -14,7 +14,11 @@ import attrs
 from amqpgate.policy.engine.matching import Matcher
 from amqpgate.policy.kinds.claim_check import ClaimCheck
 from amqpgate.policy.kinds.claim_findings import claim_findings
-from amqpgate.policy.kinds.compatibility_document import CompatibilityPolicy, DeliveryLimitRule
+from amqpgate.policy.kinds.compatibility_document import (
+    CompatibilityPolicy,
+    DelayedExchangeRule,
+    DeliveryLimitRule,
+)
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import FolderCheck, Placed, PolicyKind, SessionSelection, by_subjects
 from amqpgate.policy.kinds.quorum import CompiledQuorum, compiled_quorum
@@ -48,6 +52,8 @@ class Compatibility:
     keeps_windows: bool = True
     #: Whether basic.nack with requeue is to count towards delivery limits.
     counts_nacks: bool = False
+    #: Exchanges that delay; None: all.
+    delayed_exchanges: tuple[Matcher | None, ...] = ()
 
     def delivery_limit(self, queue: str) -> int | None:
         """That of a quorum queue which does not say it itself."""
@@ -55,6 +61,10 @@ class Compatibility:
             if one.queue is None or one.queue.matches(queue):
                 return one.limit
         return None
+
+    def delays(self, exchange: str) -> bool:
+        """Whether an exchange delays what says so. The default exchange never does."""
+        return bool(exchange) and any(one is None or one.matches(exchange) for one in self.delayed_exchanges)
 
 
 #: Those of one session, by the names of the policies.
@@ -85,6 +95,7 @@ def session_compatibilities(session: SessionSelection[CompatibilityPolicy]) -> C
             policy.spec.claim_check,
             keeps_windows=policy.spec.global_prefetch == "channel",
             counts_nacks=policy.spec.nacks == "count",
+            delayed_exchanges=tuple(_delayed(policy.spec.delayed_exchanges, session)),
         )
         for policy in (one.policy for one in session.policies if one.is_sure)
     )
@@ -120,6 +131,15 @@ def _unreached(placed: Placed[CompatibilityPolicy]) -> Iterator[Finding]:
             break
 
 
+def _delayed(
+    rules: Iterable[DelayedExchangeRule], session: SessionSelection[CompatibilityPolicy]
+) -> Iterator[Matcher | None]:
+    for rule in rules:
+        matcher = None if rule.exchange is None else rule.exchange.compile(session.values)
+        if rule.exchange is None or matcher is not None:
+            yield matcher
+
+
 def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
     """Policies that change nothing, and rules behind one that takes all queues."""
     yield from claim_findings(folder)
@@ -145,6 +165,13 @@ def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
                 "queues that it declares",
                 "give these queues a limit, or keep nacks as they are",
             )
+        if len(spec.delayed_exchanges) > 1 and any(one.exchange is None for one in spec.delayed_exchanges):
+            yield Finding(
+                "problem",
+                placed.mark("spec", "delayed_exchanges"),
+                f"policy '{placed.name}': one of the rules on delayed exchanges is for every exchange",
+                "take the others away",
+            )
         if (
             spec.transient_queues.become == "transient"
             and spec.retired_arguments == "keep"
@@ -154,6 +181,7 @@ def _findings(folder: FolderCheck[CompatibilityPolicy]) -> Iterator[Finding]:
             and spec.claim_check is None
             and spec.global_prefetch == "keep"
             and spec.nacks == "keep"
+            and not spec.delayed_exchanges
         ):
             yield Finding(
                 "problem",

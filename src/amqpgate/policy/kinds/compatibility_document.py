@@ -55,6 +55,15 @@ class DeliveryLimitRule:
 
 
 @attrs.frozen(kw_only=True)
+class DelayedExchangeRule:
+    """Exchanges that delay messages, as the plugin of RabbitMQ 3 made them."""
+
+    exchange: Match | None = attrs.field(
+        default=None, metadata=doc("the exchange, as the broker calls it", default="any")
+    )
+
+
+@attrs.frozen(kw_only=True)
 class CompatibilitySpec:
     """Whose requests are changed, and how."""
 
@@ -127,6 +136,15 @@ class CompatibilitySpec:
             "`basic.nack` with requeue; `count`: the broker gets `basic.reject`, which counts towards the "
             "delivery limit of quorum queues; `keep`: it gets what the client says, which does not count in "
             "RabbitMQ 4.3"
+        ),
+    )
+
+    delayed_exchanges: tuple[DelayedExchangeRule, ...] = attrs.field(
+        default=(),
+        metadata=doc(
+            "exchanges of the type `x-delayed-message`: they are declared as their `x-delayed-type`; what is "
+            "published there with `x-delay` waits in queues on the broker",
+            default="none: the broker refuses them",
         ),
     )
 

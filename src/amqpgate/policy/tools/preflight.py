@@ -137,6 +137,7 @@ CHECKS: Final[tuple[UpgradeCheck, ...]] = (
         asks=lambda request: request.type == "x-delayed-message",
         since={"4.3": "closed"},
         says="x-delayed-message: 406, there is no plugin for it",
+        mended_by=f"{_PROFILE} delayedExchanges",
     ),
     UpgradeCheck(
         item="message-size",

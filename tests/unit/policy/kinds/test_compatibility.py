@@ -10,7 +10,10 @@ HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: CompatibilityPolicy\nmetadata: {
 
 
 #: Every item that is on by itself.
-OFF = "transientQueues: {become: transient}\nretiredArguments: keep\nrepublishedDeaths: broker\nglobalPrefetch: keep"
+OFF = (
+    "transientQueues: {become: transient}\nretiredArguments: keep\n"
+    "republishedDeaths: broker\nglobalPrefetch: keep"
+)
 
 
 def document(name: str, spec: str = "", subject: str = "") -> str:
@@ -102,3 +105,19 @@ def test_operators_see_what_it_is_for() -> None:
     assert list(policies(document("p", "mode: off")).rows()) == [
         {"kind": "CompatibilityPolicy", "name": "p", "mode": "off", "rules": [], "as": "rabbitmq-3.13"}
     ]
+
+
+def test_rules_name_the_exchanges_that_delay() -> None:
+    one = profile("delayedExchanges: [{exchange: {prefix: later}}, {exchange: jobs}]")
+    named = {name: one.delays(name) for name in ("later.1", "jobs", "jobs.1", "")}
+    assert named == {"later.1": True, "jobs": True, "jobs.1": False, "": False}
+    every = profile("delayedExchanges: [{}]")
+    assert (every.delays("any"), every.delays("")) == (True, False)
+    assert not profile().delays("later")
+
+
+def test_a_rule_on_delays_beside_one_for_every_exchange_is_found() -> None:
+    (one,) = found(document("p", "delayedExchanges: [{}, {exchange: jobs}]"))
+    assert one.endswith("one of the rules on delayed exchanges is for every exchange")
+    off = "transientQueues: {become: transient}\nretiredArguments: keep\n"
+    assert not found(document("p", f"{off}delayedExchanges: [{{}}]"))

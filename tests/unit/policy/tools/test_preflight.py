@@ -80,3 +80,5 @@ def test_each_says_what_mends_it() -> None:
     assert trouble.outcome in FAILS
     (trouble,) = troubles(request("basic.qos", is_global=True), "4.3")
     assert trouble.mended_by == "CompatibilityPolicy globalPrefetch"
+    (delayed,) = troubles(request("exchange.declare", type="x-delayed-message"), "4.3")
+    assert delayed.mended_by == "CompatibilityPolicy delayedExchanges"

@@ -1,0 +1,176 @@
+"""Delayed messages of one session: they go into the ladder, and those that come out are as they were.
+
+The session declares the ladder itself, on the channel on which it is needed, before the message and without
+waiting for answers: RabbitMQ does what a channel says in its order. So its user's permissions hold. Nothing
+is kept here of any message.
+
+::
+
+    exchange.declare X, delaying ──▶ foot · end of X · exchange.declare X, x-delayed-type · way to X
+    basic.publish X, x-delay 5000 ─▶ what the session has not declared of the ladder · basic.publish 12
+    basic.deliver done ────────────▶ basic.deliver X
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+import attrs
+
+from amqpgate.gateway.session import delay_ladder
+from amqpgate.gateway.session.compatibility import Adapted
+from amqpgate.gateway.session.delayed_messages import DELAY, delay_of, into_ladder, number_of, out_of_ladder
+from amqpgate.gateway.session.recent_deliveries import DELIVERED
+from amqpgate.policy import Compatibility, Peek
+from amqpgate.protocol.frames import encode_frame, method_frame
+from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+#: Messages that must be looked at, of those that clients publish and of those that they get.
+PUBLISHED: Final = Peek(headers=frozenset({DELAY}))
+SENT: Final = Peek(headers=frozenset({delay_ladder.TARGET}))
+
+#: So many exchanges are remembered to have their end; then all is declared anew.
+MOST_EXCHANGES: Final = 256
+
+_Sent: TypeAlias = "amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn"
+
+#: What a method of the client's becomes: the broker gets the former before it, the latter behind it.
+_NOTHING_AROUND: Final = (b"", b"")
+
+
+@attrs.define(eq=False)
+class Delays:
+    """Of one session. Bounded by its channels, and by `MOST_EXCHANGES`."""
+
+    #: None: nothing more is delayed.
+    compatibility: Compatibility | None
+    #: The highest rung that this session has declared; None: nothing yet.
+    _highest: int | None = attrs.field(default=None, init=False)
+    #: The exchanges that it has declared the end for.
+    _ends: set[str] = attrs.field(factory=set, init=False)
+    #: Channel number to the method whose content header comes next from the broker, and its queue if known.
+    _waiting: dict[int, tuple[_Sent, str | None]] = attrs.field(factory=dict, init=False)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether the method of a message to the client waits for its header."""
+        return bool(self._waiting)
+
+    def follow(self, compatibility: Compatibility | None) -> None:
+        """Another policy holds."""
+        self.compatibility = compatibility
+
+    def delays(self, exchange: str) -> bool:
+        """Whether messages for an exchange, by the broker's name, may be delayed."""
+        return self.compatibility is not None and self.compatibility.delays(exchange)
+
+    def forget(self) -> None:
+        """The broker has closed a channel: what was declared there may not be there."""
+        self._highest = None
+        self._ends.clear()
+
+    # -- to the broker -----------------------------------------------------------------------
+
+    def around(self, channel: int, asked: Method, given: Method) -> tuple[bytes, bytes]:
+        """The frames before and behind a method, which the client ``asked`` and the broker is ``given``."""
+        if not isinstance(given, amqp.ExchangeDeclare) or not isinstance(asked, amqp.ExchangeDeclare):
+            return _NOTHING_AROUND
+        if asked.type == given.type:
+            return _NOTHING_AROUND
+        exchange = given.exchange
+        self._remember(exchange)
+        before = self._foot() + list(delay_ladder.end(exchange))
+        return _frames(channel, before), _frames(channel, [delay_ladder.way_to(exchange)])
+
+    def publish(self, channel: int, frames: bytes) -> Delayed | None:
+        """A message in the broker's names, as method and header frames. None: it is not delayed.
+
+        Raises `NotTransformedError`.
+        """
+        at = 8 + int.from_bytes(frames[3:7], "big")
+        method = decode_method(frames[7 : at - 1])
+        assert isinstance(method, amqp.BasicPublish)
+        if not self.delays(method.exchange):
+            return None
+        header = decode_header(frames[at + 7 : -1])
+        delay = delay_of(header)
+        if delay is None:
+            return None
+        changed, content = into_ladder(method, header, delay, random.getrandbits(63))
+        is_new = method.exchange not in self._ends
+        ladder = list(self._missing(method.exchange, delay_ladder.rungs_of(delay)[0]))
+        return Delayed(
+            _frames(channel, ladder),
+            method_frame(channel, changed),
+            encode_frame(amqp.FRAME_HEADER, channel, encode_header(content)),
+            Adapted(changed, ("delayed-exchange",)) if is_new else None,
+        )
+
+    def _missing(self, exchange: str, highest: int) -> Iterator[Method]:
+        """What this session has not declared of the way from a rung to an exchange."""
+        yield from self._foot()
+        assert self._highest is not None
+        for k in range(self._highest + 1, highest + 1):
+            yield from delay_ladder.rung(k)
+        self._highest = max(self._highest, highest)
+        if exchange not in self._ends:
+            self._remember(exchange)
+            yield from delay_ladder.end(exchange)
+            yield delay_ladder.way_to(exchange)
+
+    def _remember(self, exchange: str) -> None:
+        if len(self._ends) >= MOST_EXCHANGES:
+            self._ends.clear()
+        self._ends.add(exchange)
+
+    def _foot(self) -> list[Method]:
+        if self._highest is not None:
+            return []
+        self._highest = delay_ladder.LOWEST - 1
+        return list(delay_ladder.foot())
+
+    # -- to the client -----------------------------------------------------------------------
+
+    def hold(self, channel: int, method: _Sent, queue: str | None) -> None:
+        """A message to the client that is shown, whose header comes next: its method waits for that.
+
+        ``queue``: where it comes from; None: that is not known.
+        """
+        self._waiting[channel] = method, queue
+
+    def take_header(self, channel: int, frame: memoryview) -> tuple[_Sent, ContentHeader] | None:
+        """The method that waited for this header, and the header, as they were before the ladder.
+
+        None: no method waited, or it is no header.
+        """
+        waiting = self._waiting.pop(channel, None)
+        if waiting is None or frame[0] != amqp.FRAME_HEADER:
+            return None
+        (method, queue), header = waiting, decode_header(frame[7:-1])
+        if queue is not None and method.exchange == delay_ladder.DONE:
+            number = number_of(header)
+            is_again = number is not None and DELIVERED.again(number, queue)
+            if is_again and isinstance(method, amqp.BasicDeliver | amqp.BasicGetOk):
+                method = attrs.evolve(method, redelivered=True)
+        return out_of_ladder(method, header)
+
+
+@attrs.frozen
+class Delayed:
+    """What the broker gets for a message that is delayed."""
+
+    #: Frames that declare what is missing of the ladder.
+    ladder: bytes
+    #: Frames of its own.
+    method: bytes
+    header: bytes
+    #: What observers are told; None: they were told of the exchange.
+    adapted: Adapted | None
+
+
+def _frames(channel: int, methods: Iterable[Method]) -> bytes:
+    return b"".join(method_frame(channel, method) for method in methods)
