@@ -39,6 +39,7 @@ from amqpgate.policy.kinds.route_table import Chosen
 from amqpgate.policy.kinds.trace import TRACE, SessionTraces, TracePolicy
 from amqpgate.policy.kinds.transform import TRANSFORM
 from amqpgate.policy.kinds.transform_set import Transform
+from amqpgate.values import frozen
 
 #: How many different sets of selected policies are kept ready, of each kind; beyond that the oldest go.
 KEPT_SETS = 1024
@@ -54,7 +55,7 @@ _Key: TypeAlias = "tuple[tuple[tuple[int, bool, bool], ...], tuple[tuple[str, st
 _NONE: Final[_Key] = ((), ())
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PolicySet:
     """All policies of one folder; replaced whole, never changed.
 
@@ -210,7 +211,7 @@ class PolicySet:
         return self.for_principal(operation.principal).decide(operation)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Meaning:
     """What the policies of a set mean for a session."""
 
@@ -224,7 +225,7 @@ class Meaning:
 _MEANT: Final = (ACCESS, RATE, TRANSFORM, COMPATIBILITY)
 
 
-@attrs.frozen(eq=False, slots=False)
+@frozen(eq=False, slots=False)
 class SelectedPolicies:
     """What the policies of a set mean for one session that is about to begin: each kind is asked once."""
 
@@ -276,7 +277,7 @@ class SelectedPolicies:
         return self.policies.compiled(COMPATIBILITY, self.principal, self.connection)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class KindPolicies(Generic[D, S]):
     """The policies of one kind in a folder, sorted by name, and what they mean for sessions."""
 

@@ -28,9 +28,10 @@ from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.gateway.session.version_bridge import VersionBridge
 from amqpgate.policy import Choice, Principal, SessionAccess
+from amqpgate.values import frozen
 
 
-@attrs.frozen(eq=False, weakref_slot=False)
+@frozen(eq=False, weakref_slot=False)
 class SessionFacts:
     """What is known of a session when it begins, and stays. Like sessions share it (`registry`)."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-import attrs
-
 from amqpgate.config import Listener
 from amqpgate.policy import Principal, TlsIdentity
+from amqpgate.values import frozen
 
 
-@attrs.frozen
+@frozen
 class Caller:
     """Who is calling, before it has said a word of AMQP."""
 

@@ -14,16 +14,15 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TypeAlias
 
-import attrs
-
 from amqpgate.policy.engine.access_rule import OnDenied, Rule
 from amqpgate.policy.engine.conditions import CompiledConditions, Effect, Match, TableConditions
 from amqpgate.policy.engine.matching import Matcher, Values
 from amqpgate.policy.engine.operations import Attribute, Operation, OperationType
 from amqpgate.policy.engine.words import split
+from amqpgate.values import frozen
 
 
-@attrs.frozen
+@frozen
 class Verdict:
     """The answer, and who gave it."""
 
@@ -52,7 +51,7 @@ class Verdict:
         return f"{self.policy or '-'}/{self.rule}"
 
 
-@attrs.frozen
+@frozen
 class Check:
     """One attribute of one rule. A matcher that is not there has a variable which nobody knows, or which does
     not tell the session from others."""
@@ -87,7 +86,7 @@ _GETTERS: dict[Attribute, Callable[[Operation], str | None]] = {
 }
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CompiledRule:
     """One rule as it applies to one operation."""
 

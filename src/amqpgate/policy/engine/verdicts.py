@@ -39,6 +39,7 @@ from amqpgate.policy.engine.operations import (
     text_of,
 )
 from amqpgate.policy.engine.rules import CompiledRule, RuleIndex, Verdict
+from amqpgate.values import frozen
 
 #: What a session that no policy selects hears.
 UNRESTRICTED = Verdict("allow", None, DEFAULT_RULE)
@@ -62,7 +63,7 @@ DEFAULT_EXCHANGE: Final = "amq.default"
 _MOST_EXCHANGES: Final = 4
 
 
-@attrs.frozen
+@frozen
 class Admission:
     """The answer to a publish of which only the method has come."""
 
@@ -119,7 +120,7 @@ def _first_checks(rules: Iterable[CompiledRule], attributes: Sequence[Attribute]
     return list(found.values())
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SessionPolicy:
     """What one session may do."""
 
