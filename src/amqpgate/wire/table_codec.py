@@ -8,7 +8,6 @@ Error handling
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -107,9 +106,10 @@ def get_known_table(buf: Buffer, pos: int, end: int, dialect: Dialect = RABBITMQ
     if pos + 4 <= end:
         stop: int = pos + 4 + LONG.unpack_from(buf, pos)[0]
         if stop <= end and stop - pos <= _LONGEST_KNOWN:
-            with contextlib.suppress(ProtocolViolation):
+            try:
                 return _known_table(bytes(buf[pos:stop]), dialect), stop
-            # Read where it is, so that the error tells where.
+            except ProtocolViolation:
+                pass  # read where it is, so that the error tells where
     return get_table(buf, pos, end, dialect)
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Final, NoReturn, TypeVar
 
 import attrs
@@ -75,15 +74,12 @@ class ClientHandshake:
         """Whether a broker that hangs up now refuses the login."""
         return self.state in SILENT_STATES
 
-    @contextlib.contextmanager
-    def hanging_up(self) -> Iterator[None]:
-        """A violation in here is ``RefusedError`` where RabbitMQ hangs up, too, and not answered."""
-        try:
-            yield
-        except ProtocolViolation as violation:
-            if self.is_silent:
-                raise RefusedError(str(violation)) from violation
-            raise
+    def hang_up(self, violation: ProtocolViolation) -> NoReturn:
+        """Raise ``RefusedError`` for the violation where RabbitMQ hangs up, too; else raise it, to be
+        answered."""
+        if self.is_silent:
+            raise RefusedError(str(violation)) from violation
+        raise violation
 
     @property
     def keeps_deliveries(self) -> bool:

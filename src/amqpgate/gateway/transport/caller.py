@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+
+import attrs
 
 from amqpgate.config import Listener
 from amqpgate.policy import Principal, TlsIdentity
@@ -19,10 +20,11 @@ class Caller:
     address: str
     #: The client's verified certificate.
     tls: TlsIdentity | None = None
+    #: The client's IP address.
+    source: str = attrs.field(init=False)
 
-    @cached_property
-    def source(self) -> str:
-        """The client's IP address."""
+    @source.default
+    def _source(self) -> str:
         return self.address.rpartition(":")[0]
 
     @property

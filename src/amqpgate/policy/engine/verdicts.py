@@ -59,6 +59,10 @@ _LEADS_TO = {
 #: The default exchange, whose name is empty, as RabbitMQ's permissions know it.
 DEFAULT_EXCHANGE: Final = "amq.default"
 
+#: Answers to publishes that are kept, of each set of policies that select: clients choose the names in them,
+#: of 255 bytes each.
+MOST_ADMITTED: Final = 64
+
 #: Exchanges of one declare that are judged each for itself.
 _MOST_EXCHANGES: Final = 4
 
@@ -132,6 +136,10 @@ class SessionPolicy:
     _disclosed: bool = False
     #: Every decision, where no policy selects the session.
     _unselected: Verdict = UNRESTRICTED
+    #: What was answered to publishes lately, by exchange and routing key: each session asks it anew.
+    _admitted: dict[tuple[str | None, str | None], Admission] = attrs.field(
+        factory=dict, init=False, repr=False
+    )
 
     @property
     def unrestricted(self) -> bool:
@@ -167,7 +175,19 @@ class SessionPolicy:
         return first
 
     def admit(self, operation: Operation) -> Admission:
-        """The answer to a publish of which only the method has come."""
+        """The answer to a publish of which only the method has come: its exchange and its routing key."""
+        if operation.any_key:
+            return self._admit(operation)
+        key = operation.exchange, operation.routing_key
+        known = self._admitted.get(key)
+        if known is None:
+            known = self._admit(operation)
+            if len(self._admitted) >= MOST_ADMITTED:
+                self._admitted.clear()
+            self._admitted[key] = known
+        return known
+
+    def _admit(self, operation: Operation) -> Admission:
         if not self.policies:
             return Admission(self._unselected)
         rules = self._rules[operation.name]

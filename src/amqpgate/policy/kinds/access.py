@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
-import attrs
-
 from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS, OnDenied
 from amqpgate.policy.engine.matching import Values
 from amqpgate.policy.engine.operations import OPERATIONS
@@ -17,6 +15,7 @@ from amqpgate.policy.kinds.access_document import AccessPolicy
 from amqpgate.policy.kinds.access_findings import findings
 from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.kinds.kind import PolicyKind, Row, SessionSelection, by_subjects, rule_variables
+from amqpgate.values import frozen
 
 #: From the one that tells the client most to the one that tells it least.
 _ON_DENIED: Final[tuple[OnDenied, ...]] = ("channel-close", "nack", "return", "drop")
@@ -28,7 +27,7 @@ def default_access_words(default: DefaultAccess) -> str:
     return f"{DEFAULT_ACCESS}: {default}, so users whom no access policy selects may do {may}"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SessionAccess:
     """What one session may do by its access policies."""
 
