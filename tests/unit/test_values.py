@@ -28,6 +28,18 @@ class _Odd:
         return 7
 
 
+@frozen
+class _Login:
+    user: str
+    password: str = attrs.field(repr=False)
+    key: str = attrs.field(repr=lambda key: f"{key[:3]}...")
+
+
+@frozen(repr=False)
+class _Silent:
+    x: int
+
+
 @attrs.frozen
 class _Strict(_Point):
     """Of a value, a class that holds it when it runs."""
@@ -42,6 +54,12 @@ def test_values_are_equal_and_have_one_hash_where_their_fields_are_equal() -> No
 
 def test_they_are_compared_by_identity_where_that_is_said() -> None:
     assert _Place(1) != _Place(1)
+
+
+def test_they_share_a_repr_that_hides_what_is_secret() -> None:
+    assert repr(_Point(1)) == "_Point(x=1, y=0)"
+    assert repr(_Login("bob", "hunter2", "deadbeef")) == "_Login(user='bob', key=dea...)"
+    assert "x=1" not in repr(_Silent(1))
 
 
 def test_they_have_slots_and_no_hook_that_looks_at_what_is_written() -> None:

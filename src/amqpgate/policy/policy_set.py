@@ -125,13 +125,24 @@ class PolicySet:
     def known(self, principal: Principal, connection: str) -> SelectedPolicies | None:
         """What they mean for the session, if they were asked for one that is like it (`keep`)."""
         meaning = self._known.get(principal)
-        return None if meaning is None else SelectedPolicies(self, principal, connection, meaning)
+        if meaning is None:
+            return None
+        if meaning.principal.upstream_user == principal.upstream_user:
+            # The same one as before is found quickly wherever it is looked for.
+            principal = meaning.principal
+        return SelectedPolicies(self, principal, connection, meaning)
 
     def keep(self, selected: SelectedPolicies) -> None:
         """Keep what they mean for a session, for its principal's next ones. Raises `SessionDeniedError`."""
         if selected.is_known or any(self._by_kind[kind.name].chooses_sessions for kind in _MEANT):
             return
-        meaning = Meaning(selected.access, selected.limits, selected.transform, selected.compatibilities)
+        meaning = Meaning(
+            selected.principal,
+            selected.access,
+            selected.limits,
+            selected.transform,
+            selected.compatibilities,
+        )
         if any(limit.is_own for limit in meaning.limits):
             return
         if len(self._known) >= KEPT_KEYS:
@@ -215,6 +226,7 @@ class PolicySet:
 class Meaning:
     """What the policies of a set mean for a session."""
 
+    principal: Principal
     access: SessionAccess
     limits: tuple[SharedLimit, ...]
     transform: Transform | None

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from functools import cached_property
 from operator import attrgetter
 from typing import TypeAlias
+
+import attrs
 
 from amqpgate.policy.engine.access_rule import OnDenied, Rule
 from amqpgate.policy.engine.conditions import CompiledConditions, Effect, Match, TableConditions
@@ -39,10 +40,11 @@ class Verdict:
     on_denied: OnDenied = "channel-close"
     #: Of a denial: whether the client is told the rule.
     disclosed: bool = False
+    #: Whether the operation may go on.
+    allowed: bool = attrs.field(init=False, eq=False, repr=False)
 
-    @cached_property
-    def allowed(self) -> bool:
-        """Whether the operation may go on."""
+    @allowed.default
+    def _allowed(self) -> bool:
         return self.effect == "allow"
 
     @property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Final
+
+import attrs
 
 from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS, OnDenied
 from amqpgate.policy.engine.matching import Values
@@ -36,9 +37,11 @@ class SessionAccess:
     #: What would hold if every policy were enforced; None where they all are.
     shadow: SessionPolicy | None = None
 
-    @cached_property
-    def is_unrestricted(self) -> bool:
-        """Whether no policy would deny the session anything, not even for show."""
+    #: Whether no policy would deny the session anything, not even for show.
+    is_unrestricted: bool = attrs.field(init=False)
+
+    @is_unrestricted.default
+    def _is_unrestricted(self) -> bool:
         return self.enforced.unrestricted and self.shadow is None
 
 
