@@ -10,15 +10,14 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias, cast
 
-import attrs
-
 from amqpgate.admin.subject import Refused
 from amqpgate.telemetry.answers import JSON
+from amqpgate.values import frozen
 
 TEXT: Final = "text/plain; charset=utf-8"
 
 
-@attrs.frozen
+@frozen
 class Asked:
     """A request for an endpoint."""
 
@@ -27,7 +26,7 @@ class Asked:
     body: bytes = b""
 
 
-@attrs.frozen
+@frozen
 class EndpointAnswer:
     """The answer, with its media type."""
 

@@ -17,9 +17,8 @@ import ipaddress
 from collections.abc import Mapping, Set
 from typing import TypeAlias
 
-import attrs
-
 from amqpgate.admin.subject import Refused
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Secret
 
 #: Requests that change nothing (RFC 9110, section 9.2.1).
@@ -29,7 +28,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 Headers: TypeAlias = Mapping[str, str]
 
 
-@attrs.frozen
+@frozen
 class Rules:
     """Who may ask at one address."""
 

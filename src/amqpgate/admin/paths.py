@@ -10,9 +10,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from amqpgate.telemetry.answers import JSON
+from amqpgate.values import frozen
 
 
-@attrs.frozen
+@frozen
 class Parameter:
     """A parameter in the query."""
 
@@ -22,7 +23,7 @@ class Parameter:
     schema: Mapping[str, JSON] = attrs.field(factory=lambda: {"type": "string"})
 
 
-@attrs.frozen
+@frozen
 class ResponseDoc:
     """One answer, by its status."""
 

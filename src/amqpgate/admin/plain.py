@@ -13,7 +13,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
 
-import attrs
+from amqpgate.values import frozen
 
 #: Bytes of a request, its body included. A longer one is the framework's.
 LONGEST: Final = 8 * 1024
@@ -29,7 +29,7 @@ _LENGTH: Final = re.compile(r"[0-9]{1,4}")
 _MORE: Final = frozenset({"transfer-encoding", "expect", "upgrade", "te", "trailer", "http2-settings"})
 
 
-@attrs.frozen
+@frozen
 class PlainRequest:
     """A request as a whole."""
 

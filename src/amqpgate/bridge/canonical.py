@@ -12,8 +12,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import ClassVar, Final, Self
 
-from attrs import frozen
-
+from amqpgate.values import frozen
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.method import Method
 from amqpgate.wire.primitives import Buffer, get_shortstr, put_shortstr

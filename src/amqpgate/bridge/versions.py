@@ -28,6 +28,7 @@ from amqpgate.bridge.translator import Relayed, Translator
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.errors import UnsupportedVersionError
 from amqpgate.protocol.header import HEADER_MAGIC
+from amqpgate.values import frozen
 from amqpgate.wire.dialects import Dialect, VersionNumbers, version_name
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -35,7 +36,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 _LONGEST_KNOWN: Final = 64
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Version:
     """One version of AMQP. Raises ``ValueError`` where its parts do not belong together."""
 
@@ -82,7 +83,7 @@ class Version:
         return _of_product(self.broker_products, product) or self.broker
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class TranslatedVersion:
     """One version whose frames are not 0-9-1's. Its translators are imported when the first one is made: that
     takes a tenth of a second."""

@@ -44,12 +44,13 @@ def _head(spec: Spec, structs: set[str], text: str) -> list[str]:
         "from struct import Struct",
         "from typing import ClassVar, Final, Self",
         "",
-        f"from attrs import {'field, ' if ' field(' in text else ''}frozen",
-        "",
     ]
+    if " field(" in text:
+        lines += ["from attrs import field", ""]
     if "ProtocolViolation(" in text:
         lines.append("from amqpgate.errors import ProtocolViolation")
     lines += [
+        "from amqpgate.values import frozen",
         "from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect",
         "from amqpgate.wire.method import Method, Properties, ReplyCode",
     ]

@@ -10,8 +10,7 @@ import re
 from typing import ClassVar, Literal, Self
 from urllib.parse import unquote_to_bytes
 
-import attrs
-
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Secret, TextValue
 
 #: The registered ports (AMQP 0-9-1, section 4.1; AMQP URI specification, section 3).
@@ -20,7 +19,7 @@ PORTS = {"amqp": 5672, "amqps": 5671}
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\.?\Z")
 
 
-@attrs.frozen
+@frozen
 class Address(TextValue):
     """A host and a TCP port."""
 
@@ -47,7 +46,7 @@ class Address(TextValue):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-@attrs.frozen
+@frozen
 class HttpsAddress(Address):
     """One where HTTP is spoken over TLS."""
 
@@ -97,7 +96,7 @@ def parse_port(text: str) -> int:
     return int(text)
 
 
-@attrs.frozen
+@frozen
 class Login:
     """A user name and its password."""
 
@@ -105,7 +104,7 @@ class Login:
     password: Secret
 
 
-@attrs.frozen
+@frozen
 class AmqpUrl(TextValue):
     """An AMQP URL: ``amqp[s]://[user[:password]@]host[:port][/vhost]``.
 

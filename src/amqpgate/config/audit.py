@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from amqpgate.values import frozen
 from amqpgate.yamldoc import FolderPath, Invalid, Seconds, Size, between, doc
 
 AuditFormat: TypeAlias = Literal["parquet", "json"]
@@ -17,7 +18,7 @@ AuditFormat: TypeAlias = Literal["parquet", "json"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Audit:
     """Audit records: usage by window, and events."""
 

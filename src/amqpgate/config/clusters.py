@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 import attrs
 
 from amqpgate.config.address import Address, is_ipv6, is_name
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, Percent, Seconds, between, doc
 
 #: Which endpoint a new connection tries first.
@@ -23,7 +24,7 @@ UNSHARED: Final[frozenset[AmqpVersion]] = frozenset({"0-10"})
 Redirects: TypeAlias = Literal["cluster", "any", "never"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Endpoint:
     """One broker of a cluster. A name with several addresses is tried in the manner of RFC 8305."""
 
@@ -41,7 +42,7 @@ class Endpoint:
             raise Invalid("a broker has no port 0", "address")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class HealthCheck:
     """Looking after the endpoints, whether clients come or not."""
 
@@ -63,7 +64,7 @@ class HealthCheck:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Outliers:
     """Endpoints that fail new connections are left out for a while."""
 
@@ -85,7 +86,7 @@ class Outliers:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Retries:
     """How often another endpoint is tried before the client sees an error."""
 

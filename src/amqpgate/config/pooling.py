@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, Seconds, Size, between, doc
 
 #: Whose a connection to the broker is: one client's, or that of all who log in alike.
@@ -15,7 +16,7 @@ Connections: TypeAlias = Literal["own", "pooled"]
 Consumers: TypeAlias = Literal["shared", "own"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Pooling:
     """One pool for each virtual host and login, in each process."""
 

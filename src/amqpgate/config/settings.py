@@ -17,6 +17,7 @@ from amqpgate.config.shared import SharedLimits
 from amqpgate.config.tracing import Tracing
 from amqpgate.config.upstream import FRAME_MAX_SPAN, THE_BROKERS, USUAL_FRAME_MAX, Upstream, read_secret
 from amqpgate.errors import ConfigError
+from amqpgate.values import frozen
 from amqpgate.yamldoc import (
     FilePath,
     FolderPath,
@@ -39,7 +40,7 @@ DefaultAccess: TypeAlias = Literal["allow", "deny"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class NamedCertificate:
     """A certificate for clients that ask for one of its names (SNI, RFC 6066, section 3)."""
 
@@ -55,7 +56,7 @@ class NamedCertificate:
                 raise Invalid("a host name, or *. and a host name", "server_names", index)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ListenerTls:
     """TLS towards clients; the files are read again when they change."""
 
@@ -94,7 +95,7 @@ class ListenerTls:
                 taken.add(name.lower())
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Listener:
     """One address where clients connect."""
 
@@ -153,7 +154,7 @@ class Listener:
         return self.bind.is_loopback and self.proxy_protocol == "none"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AdminTls:
     """TLS of the admin interface; the files are read again when they change."""
 
@@ -161,7 +162,7 @@ class AdminTls:
     key: FilePath = attrs.field(metadata=doc("private key of the certificate, PEM"))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Admin:
     """Health, metrics and live state over HTTP."""
 
@@ -211,7 +212,7 @@ class Admin:
         return Secret(text)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Limits:
     """What the gateway may hold, and how long it waits."""
 
@@ -273,7 +274,7 @@ class Limits:
             raise Invalid("bufferLow must be less than bufferHigh", "buffer_low")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Log:
     """What is written to standard error."""
 
@@ -283,7 +284,7 @@ class Log:
     level: LogLevel = attrs.field(default="info", metadata=doc("least important message written"))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Settings:
     """The configuration of one gateway."""
 

@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 import attrs
 
 from amqpgate.config.address import is_ipv6, is_name
+from amqpgate.values import frozen
 from amqpgate.yamldoc import FilePath, Invalid, Seconds, Secret, TextValue, between, doc, not_empty
 
 
-@attrs.frozen
+@frozen
 class RedisUrl(TextValue):
     """``redis[s]://host[:port][/database]``. Secrets have a key of their own."""
 
@@ -46,7 +47,7 @@ class RedisUrl(TextValue):
         return self.text
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SharedLimits:
     """A Redis through which all processes count the limits of rate policies that say `shared`."""
 

@@ -12,6 +12,7 @@ import attrs
 from amqpgate.config.address import is_ipv6, is_name
 from amqpgate.config.upstream import read_secret
 from amqpgate.errors import ConfigError
+from amqpgate.values import frozen
 from amqpgate.yamldoc import FilePath, Invalid, Seconds, TextValue, between, doc, not_empty
 
 #: One line of the headers' file: a token (RFC 9110, section 5.6.2), and visible text.
@@ -20,7 +21,7 @@ _HEADER: Final = re.compile(
 )
 
 
-@attrs.frozen
+@frozen
 class HttpUrl(TextValue):
     """``http[s]://host[:port][/path]``."""
 
@@ -51,7 +52,7 @@ class HttpUrl(TextValue):
         return self.text
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Tracing:
     """Where the spans of trace policies go. Nobody waits: what does not fit is dropped and counted."""
 

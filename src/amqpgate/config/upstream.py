@@ -20,6 +20,7 @@ from amqpgate.config.clusters import (
 )
 from amqpgate.config.pooling import Connections, Pooling
 from amqpgate.errors import ConfigError
+from amqpgate.values import frozen
 from amqpgate.yamldoc import FilePath, Invalid, Seconds, Secret, Size, WholeSeconds, between, doc, not_empty
 
 #: Those of the gateway's own logins (`amqpgate.protocol.login`).
@@ -44,7 +45,7 @@ def read_secret(path: FilePath) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class UpstreamTls:
     """TLS towards the broker."""
 
@@ -68,7 +69,7 @@ class UpstreamTls:
             raise Invalid("cert and key go together", "cert" if self.key is None else "key")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Upstream:
     """A broker or a cluster. Given by `url`, by keys of its own, or by a URL and keys for what it lacks."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 
-import attrs
+from amqpgate.values import frozen
 
 
 class TextForm(IntEnum):
@@ -23,7 +23,7 @@ class TextForm(IntEnum):
     CALL = 4
 
 
-@attrs.frozen
+@frozen
 class TextTest:
     """Which texts are meant."""
 
@@ -34,7 +34,7 @@ class TextTest:
     call: Callable[[str], bool] | None = None
 
 
-@attrs.frozen
+@frozen
 class NameTest:
     """Which names of headers are meant: one, or all that start so. UTF-8."""
 
@@ -42,7 +42,7 @@ class NameTest:
     is_prefix: bool = False
 
 
-@attrs.frozen
+@frozen
 class ValueTest:
     """Which values of a header are meant: by their text, or by their number."""
 
@@ -55,7 +55,7 @@ class ValueTest:
     most: int | None = None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ContentTests:
     """What one rule asks of a content header. All of it must hold."""
 
@@ -85,7 +85,7 @@ class ContentTests:
         return sum(test.form is TextForm.CALL for test in texts)
 
 
-@attrs.frozen
+@frozen
 class RuleGroup:
     """Rules of which none that denies may hold, and one that allows must."""
 
@@ -94,7 +94,7 @@ class RuleGroup:
     allows: tuple[ContentTests | None, ...]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class HeaderPeek:
     """Which messages must be asked about; the others pass by the rule that admits them all."""
 

@@ -20,6 +20,7 @@ from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.errors import AmqpgateError
+from amqpgate.values import frozen
 
 Bytes = bytes | bytearray | memoryview
 
@@ -170,7 +171,7 @@ class BufferedSocket:
 Socket = socket.socket | BufferedSocket
 
 
-@attrs.frozen
+@frozen
 class HandedOverSocket:
     """What the control plane knows of one socket when it hands it over."""
 

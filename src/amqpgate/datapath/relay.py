@@ -27,6 +27,7 @@ __all__ = ["End", "HandedOverSocket", "Handler", "Party", "Relay"]
 class Relay(Party):
     """One session in the data path."""
 
+    #: By their `Side`: the client's, the broker's.
     endpoints: tuple[RelayEndpoint, RelayEndpoint]
     channels: Channels
     #: What is made of frames that ``send`` is given for a side, where they do not go as they are.
@@ -35,17 +36,17 @@ class Relay(Party):
     @property
     def up(self) -> Lane:
         """From the client to the broker."""
-        return self.endpoints[Side.CLIENT].lane
+        return self.endpoints[0].lane
 
     @property
     def down(self) -> Lane:
         """From the broker to the client."""
-        return self.endpoints[Side.UPSTREAM].lane
+        return self.endpoints[1].lane
 
     @property
     def pooled(self) -> PooledEndpoint | None:
         """Its end at a link, where it is a pooled session."""
-        end = self.endpoints[Side.UPSTREAM]
+        end = self.endpoints[1]
         return cast(PooledEndpoint, end) if end.is_pooled else None
 
     def send(self, side: Side, data: Bytes) -> None:

@@ -8,6 +8,7 @@ one, take their numbers from here.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -20,7 +21,11 @@ class Side(IntEnum):
 
     @property
     def other(self) -> Side:
-        return Side.UPSTREAM if self is Side.CLIENT else Side.CLIENT
+        return _OTHERS[self]
+
+
+#: The other of each.
+_OTHERS: Final = (Side.UPSTREAM, Side.CLIENT)
 
 
 class Action(IntEnum):

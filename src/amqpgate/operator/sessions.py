@@ -10,8 +10,6 @@ from bisect import insort
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, cast
 
-import attrs
-
 from amqpgate.datapath.tables import OPEN, Side
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.server.gateway import Gateway
@@ -21,12 +19,13 @@ from amqpgate.gateway.upstream.router import Router
 from amqpgate.logs import without_passwords
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
+from amqpgate.values import frozen
 
 #: A place in the order: what is unknown comes last, whichever way it is sorted.
 Key: TypeAlias = "tuple[bool, str | float, str]"
 
 
-@attrs.frozen
+@frozen
 class SessionRow:
     """One session."""
 

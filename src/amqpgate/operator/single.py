@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
-import attrs
-
 from amqpgate.config import Settings
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.standing import Phase
 from amqpgate.operator.queries import STREAMS, begin
 from amqpgate.telemetry.answers import NOTHING, Answers, Args
 from amqpgate.telemetry.events import EventSubscriber, Item
+from amqpgate.values import frozen
 
 
-@attrs.frozen
+@frozen
 class SingleGateway:
     """An `admin.subject.AdminSubject`."""
 

@@ -14,13 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-import attrs
-
 from amqpgate.errors import ConfigError
 from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.kinds.kind import AnyDocumentKind, Document, Placed, PolicyKind
 from amqpgate.policy.kinds.registry import DOCUMENT_KINDS
 from amqpgate.policy.policy_set import PolicySet
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Mapping, Node, NumberBounds, Scalar, compose, nearest, structure
 
 MAX_FILES = 1000
@@ -29,7 +28,7 @@ _MAX_FOLDER_DEPTH = 8
 _ATTEMPTS = 5
 
 
-@attrs.frozen
+@frozen
 class Source:
     """One file: its name for errors, and what is in it."""
 

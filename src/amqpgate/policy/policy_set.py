@@ -40,6 +40,7 @@ from amqpgate.policy.kinds.route_table import Chosen
 from amqpgate.policy.kinds.trace import TRACE, SessionTraces, TracePolicy
 from amqpgate.policy.kinds.transform import TRANSFORM
 from amqpgate.policy.kinds.transform_set import Transform
+from amqpgate.values import frozen
 
 #: How many different sets of selected policies are kept ready, of each kind; beyond that the oldest go.
 KEPT_SETS = 1024
@@ -55,7 +56,7 @@ _Key: TypeAlias = "tuple[tuple[tuple[int, bool, bool], ...], tuple[tuple[str, st
 _NONE: Final[_Key] = ((), ())
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PolicySet:
     """All policies of one folder; replaced whole, never changed.
 
@@ -125,13 +126,24 @@ class PolicySet:
     def known(self, principal: Principal, connection: str) -> SelectedPolicies | None:
         """What they mean for the session, if they were asked for one that is like it (`keep`)."""
         meaning = self._known.get(principal)
-        return None if meaning is None else SelectedPolicies(self, principal, connection, meaning)
+        if meaning is None:
+            return None
+        if meaning.principal.upstream_user == principal.upstream_user:
+            # The same one as before is found quickly wherever it is looked for.
+            principal = meaning.principal
+        return SelectedPolicies(self, principal, connection, meaning)
 
     def keep(self, selected: SelectedPolicies) -> None:
         """Keep what they mean for a session, for its principal's next ones. Raises `SessionDeniedError`."""
         if selected.is_known or any(self._by_kind[kind.name].chooses_sessions for kind in _MEANT):
             return
-        meaning = Meaning(selected.access, selected.limits, selected.transform, selected.compatibilities)
+        meaning = Meaning(
+            selected.principal,
+            selected.access,
+            selected.limits,
+            selected.transform,
+            selected.compatibilities,
+        )
         if any(limit.is_own for limit in meaning.limits):
             return
         if len(self._known) >= KEPT_KEYS:
@@ -216,10 +228,11 @@ class PolicySet:
         return self.for_principal(operation.principal).decide(operation)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Meaning:
     """What the policies of a set mean for a session."""
 
+    principal: Principal
     access: SessionAccess
     limits: tuple[SharedLimit, ...]
     transform: Transform | None
@@ -230,7 +243,7 @@ class Meaning:
 _MEANT: Final = (ACCESS, RATE, TRANSFORM, COMPATIBILITY)
 
 
-@attrs.frozen(eq=False, slots=False)
+@frozen(eq=False, slots=False)
 class SelectedPolicies:
     """What the policies of a set mean for one session that is about to begin: each kind is asked once."""
 
@@ -282,7 +295,7 @@ class SelectedPolicies:
         return self.policies.compiled(COMPATIBILITY, self.principal, self.connection)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class KindPolicies(Generic[D, S]):
     """The policies of one kind in a folder, sorted by name, and what they mean for sessions."""
 

@@ -44,11 +44,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from attrs import frozen
-
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.methods import CONNECTION_CLASS, Role
+from amqpgate.values import frozen
 from amqpgate.wire.method import Method
 
 #: Channel numbers are 16 bits; 0 is the connection's own (AMQP 0-9-1, section 4.2.3).

@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NoReturn
 
-from attrs import field, frozen
+from attrs import field
 
 from amqpgate.errors import ProtocolViolation
+from amqpgate.values import frozen
 from amqpgate.wire.table_codec import get_table, put_table
 from amqpgate.wire.tables import Field, Table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-import attrs
+from amqpgate.values import frozen
 
 #: Direction, operation and verdict of messages: ``publish`` is from clients to brokers, ``deliver`` back.
 Passage: TypeAlias = tuple[str, str, str]
@@ -20,7 +20,7 @@ PASSAGES: Final[tuple[Passage, ...]] = (
 PUBLISHED, REFUSED, DELIVERED, GOT, RETURNED = PASSAGES
 
 
-@attrs.frozen
+@frozen
 class Traffic:
     """Messages of one passage."""
 
@@ -29,7 +29,7 @@ class Traffic:
     byte_count: int = 0
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PoolUse:
     """The connections of one upstream that clients share."""
 
@@ -42,7 +42,7 @@ class PoolUse:
     waiting: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Totals:
     """One reading."""
 

@@ -14,9 +14,8 @@ from struct import Struct
 from types import ModuleType
 from typing import Final
 
-from attrs import frozen
-
 from amqpgate.errors import ProtocolViolation, UnsupportedVersionError
+from amqpgate.values import frozen
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect, version_name
 from amqpgate.wire.method import Method, Properties
 from amqpgate.wire.primitives import CANNOT_DECODE, Buffer

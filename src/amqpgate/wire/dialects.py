@@ -26,7 +26,9 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from types import MappingProxyType
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
+
+from amqpgate.values import frozen
 
 #: Major, minor, revision: 0-9-1 is (0, 9, 1), and 0-8 is (0, 8, 0).
 VersionNumbers = tuple[int, int, int]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from attrs import Attribute, frozen
+from attrs import Attribute
 
 from amqpgate.errors import Scope
+from amqpgate.values import frozen
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.primitives import Buffer
 

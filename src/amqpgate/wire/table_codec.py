@@ -8,7 +8,6 @@ Error handling
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -17,9 +16,8 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Final
 
-from attrs import frozen
-
 from amqpgate.errors import ProtocolViolation
+from amqpgate.values import frozen
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect, FieldKind
 from amqpgate.wire.mapping import nearest
 from amqpgate.wire.primitives import LONG, Buffer, cannot_decode
@@ -62,6 +60,9 @@ _FLOATS: Final = (FieldKind.FLOAT, FieldKind.DOUBLE)
 _DECIMALS: Final = (FieldKind.DECIMAL, FieldKind.SIGNED_DECIMAL)
 _BYTE_FIRST: Final = (FieldKind.BOOL, FieldKind.CHAR, FieldKind.SHORTSTR)
 _INTEGERS: Final = frozenset(_FORMATS) - {*_FLOATS, *_DECIMALS}
+# To look a member of an enum up takes Python 3.11 a Python-level detour each time.
+_LONGSTR: Final = FieldKind.LONGSTR
+_TABLE: Final = FieldKind.TABLE
 
 _VOID: Final = Field("V", None)
 _TRUE: Final = Field("t", True)
@@ -105,9 +106,10 @@ def get_known_table(buf: Buffer, pos: int, end: int, dialect: Dialect = RABBITMQ
     if pos + 4 <= end:
         stop: int = pos + 4 + LONG.unpack_from(buf, pos)[0]
         if stop <= end and stop - pos <= _LONGEST_KNOWN:
-            with contextlib.suppress(ProtocolViolation):
+            try:
                 return _known_table(bytes(buf[pos:stop]), dialect), stop
-            # Read where it is, so that the error tells where.
+            except ProtocolViolation:
+                pass  # read where it is, so that the error tells where
     return get_table(buf, pos, end, dialect)
 
 
@@ -245,12 +247,12 @@ def _put_entries(of_table: tuple[tuple[str, Field], ...], dialect: Dialect) -> b
             kind = encodes.get(field.tag)
             value = field.value
             # Most of what peers say of themselves.
-            if kind is FieldKind.LONGSTR and type(value) is str:
+            if kind is _LONGSTR and type(value) is str:
                 encoded = value.encode("utf-8", "surrogateescape")
                 out += field.tag.encode() + LONG.pack(len(encoded))
                 out += encoded
                 continue
-            if kind is FieldKind.TABLE and isinstance(value, Table):
+            if kind is _TABLE and isinstance(value, Table):
                 out += field.tag.encode() + b"\x00\x00\x00\x00"
                 opened.append((iter(value.entries), True, len(out) - 4))
                 break

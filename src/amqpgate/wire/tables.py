@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-from attrs import frozen
+from amqpgate.values import frozen
 
 #: What a field holds: see :class:`Field`.
 FieldValue: TypeAlias = "bool | int | float | str | bytes | Decimal | Table | tuple[Field, ...] | None"

@@ -20,6 +20,7 @@ import attrs
 import yaml
 
 from amqpgate.errors import ConfigError
+from amqpgate.values import frozen
 
 Kind = Literal["string", "boolean", "integer", "number", "null"]
 
@@ -35,7 +36,7 @@ _LOADER: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = (
 )
 
 
-@attrs.frozen
+@frozen
 class Mark:
     """A place in a document: lines and columns count from 1, 0 where there are none (a command line)."""
 
@@ -48,7 +49,7 @@ class Mark:
         return ConfigError(message, file=self.file, line=self.line or None, column=self.column or None)
 
 
-@attrs.frozen
+@frozen
 class Scalar:
     """One value. ``text`` is what counts; ``shown`` is what messages may repeat of it."""
 
@@ -75,7 +76,7 @@ class Scalar:
         return "number" if _NUMBER.match(self.text) else "string"
 
 
-@attrs.frozen
+@frozen
 class Sequence:
     """A list of nodes."""
 
@@ -83,7 +84,7 @@ class Sequence:
     mark: Mark
 
 
-@attrs.frozen
+@frozen
 class Mapping:
     """Entries in the order written; ``keys`` says where each key stands."""
 
@@ -95,7 +96,7 @@ class Mapping:
 Node: TypeAlias = Scalar | Sequence | Mapping
 
 
-@attrs.frozen
+@frozen
 class NumberBounds:
     """What one file may be: bytes, nesting levels, documents, nodes."""
 

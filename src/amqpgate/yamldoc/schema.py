@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import attrs
 
+from amqpgate.values import frozen
 from amqpgate.yamldoc.structure import _is_optional, _is_text_value, _without_none, key_of
 from amqpgate.yamldoc.values import (
     PERCENT_PATTERN,
@@ -162,7 +163,7 @@ def _default(field: attrs.Attribute[object]) -> Json:
     return str(value) if isinstance(value, TextValue) else None
 
 
-@attrs.frozen
+@frozen
 class SchemaRow:
     """One key of a document, for a table."""
 

@@ -9,6 +9,8 @@ from typing import ClassVar, NewType, Self, TypeVar
 
 import attrs
 
+from amqpgate.values import frozen
+
 V = TypeVar("V")
 
 #: A number of bytes. Written ``65536``, ``256Ki``, ``1Mi``, ``2Gi``, or decimal ``10k``, ``5M``, ``1G``.
@@ -127,7 +129,7 @@ class TextValue:
         raise ValueError(f"{cls.__name__} cannot be written as text")
 
 
-@attrs.frozen
+@frozen
 class Between:
     """An attrs validator that keeps a number within bounds; the JSON Schema repeats them."""
 
@@ -143,7 +145,7 @@ class Between:
         raise Invalid(f"must be {span}", attribute.name)
 
 
-@attrs.frozen
+@frozen
 class NotEmpty:
     """An attrs validator: at least one item, or one character."""
 

@@ -149,13 +149,11 @@ def test_properties_have_the_same_names() -> None:
 
 
 @MODULES
-def test_methods_are_frozen_slotted_and_take_either_form(module: ModuleType) -> None:
+def test_methods_have_slots_and_take_either_form(module: ModuleType) -> None:
     publish = module.BasicPublish(0, "x", routing_key="k")
     assert publish == module.BasicPublish(exchange="x", routing_key="k")
     assert hash(publish) == hash(module.BasicPublish(exchange="x", routing_key="k"))
     assert not hasattr(publish, "__dict__")
-    with pytest.raises(attrs.exceptions.FrozenInstanceError):
-        publish.exchange = "y"
 
 
 def test_the_base_class_is_no_method() -> None:

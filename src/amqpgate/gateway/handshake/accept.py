@@ -325,7 +325,10 @@ class ClientArrival:
         if early is None:
             return await self._establish_late(caller)
         try:
-            with self.deadline.standing_still() if router.is_paused(early) else contextlib.nullcontext():
+            if router.is_paused(early):
+                with self.deadline.standing_still():
+                    dialler = await router.dialler(self.listener, before, caller.session_id, early=early)
+            else:
                 dialler = await router.dialler(self.listener, before, caller.session_id, early=early)
             greeting, line = await dialler.greet()
             if line is not None and self.timing is not None:

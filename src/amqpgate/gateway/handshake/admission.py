@@ -39,6 +39,7 @@ from amqpgate.policy import (
     SharedLimit,
     denial_text,
 )
+from amqpgate.values import frozen
 
 if TYPE_CHECKING:
     from amqpgate.gateway.observers.audit.audit import AuditTrail
@@ -63,7 +64,7 @@ class AdmissionStage(Enum):
     __hash__ = object.__hash__
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ConnectionPolicies:
     """The policies in force, for the connections of one gateway."""
 

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 import attrs
 
@@ -32,6 +31,11 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 M = TypeVar("M", bound=Method)
+
+# To look a member of an enum up takes Python 3.11 a Python-level detour each time.
+_CLIENT: Final = Role.CLIENT
+_SERVER: Final = Role.SERVER
+_OPEN: Final = AdmissionStage.OPEN
 
 
 @attrs.define
@@ -70,15 +74,12 @@ class ClientHandshake:
         """Whether a broker that hangs up now refuses the login."""
         return self.state in SILENT_STATES
 
-    @contextlib.contextmanager
-    def hanging_up(self) -> Iterator[None]:
-        """A violation in here is ``RefusedError`` where RabbitMQ hangs up, too, and not answered."""
-        try:
-            yield
-        except ProtocolViolation as violation:
-            if self.is_silent:
-                raise RefusedError(str(violation)) from violation
-            raise
+    def hang_up(self, violation: ProtocolViolation) -> NoReturn:
+        """Raise ``RefusedError`` for the violation where RabbitMQ hangs up, too; else raise it, to be
+        answered."""
+        if self.is_silent:
+            raise RefusedError(str(violation)) from violation
+        raise violation
 
     @property
     def keeps_deliveries(self) -> bool:
@@ -103,7 +104,7 @@ class ClientHandshake:
     # -- to and fro ---------------------------------------------------------------------------
 
     async def say(self, method: Method) -> None:
-        self.state = step(self.state, Role.SERVER, type(method)) or self.state
+        self.state = step(self.state, _SERVER, type(method)) or self.state
         await self.hop.send_method(method)
 
     async def say_start(self, start: amqp.ConnectionStart) -> None:
@@ -118,7 +119,7 @@ class ClientHandshake:
                 await self.hop.send_method(amqp.ConnectionCloseOk())
                 await self.hop.linger()
             raise RefusedError("client closed while the connection opened")
-        self.state = step(self.state, Role.CLIENT, type(method)) or self.state
+        self.state = step(self.state, _CLIENT, type(method)) or self.state
         assert isinstance(method, expected), "the table leaves the client one method in each state"
         return method
 
@@ -179,7 +180,7 @@ class ClientHandshake:
     ) -> ProtocolViolation | None:
         """Wait until the client may come in: None; or its refusal, of which it has not been told."""
         context, session = self.context, self.caller.session_id
-        if stage is AdmissionStage.OPEN:
+        if stage is _OPEN:
             selected = self.policies = await context.policies.prepared(principal, session)
             denied = context.policies.why_not_open(selected)
             if denied is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from amqpgate.config import Settings
 from amqpgate.gateway.handshake.admission import AdmissionControl, ConnectionPolicies
 from amqpgate.gateway.handshake.pending import PendingHandshakes
@@ -11,9 +9,10 @@ from amqpgate.gateway.handshake.principals import Principals
 from amqpgate.gateway.pool.registry import PoolRegistry
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.router import Router
+from amqpgate.values import frozen
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class HandshakeContext:
     """The gateway, as a handshake sees it."""
 

@@ -35,6 +35,7 @@ import attrs
 import trio
 
 from amqpgate.bridge import interpreter_for, pair_of
+from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.handshake.offers import start_for, tune_for
@@ -65,8 +66,10 @@ class LateBinding:
         """Raises ``RefusedError``, of which the client has been told; ``StreamClosedError`` and
         ``ProtocolViolation`` of the client; and ``UpstreamUnavailableError``, ``ConfigError`` and
         ``PausedError``, of which the client has not been told."""
-        with self.client.hanging_up():
+        try:
             return await self._converse()
+        except ProtocolViolation as violation:
+            self.client.hang_up(violation)
 
     async def _converse(self) -> Established:
         client, listener, session = self.client, self.client.listener, self.client.caller.session_id

@@ -92,7 +92,7 @@ class Passthrough:
         """Raises ``RefusedError``; ``StreamClosedError`` and ``ProtocolViolation`` of the client; and
         ``UpstreamFaultError``, ``UpstreamUnavailableError`` and ``ConfigError``, of which the client has not
         been told."""
-        with self.client.hanging_up():
+        try:
             await self.client.say_start(self._offer(await self._started(self.greeting)))
             watcher = await self._authenticate()
             client_tune, upstream_tune = await self._tune(watcher)
@@ -105,6 +105,8 @@ class Passthrough:
             frame_max = relay_frames(self.client, hop) if hop.translated is not None else None
             await self.client.say(amqp.ConnectionOpenOk())
             return established(self.client, client_tune, hop, upstream_tune, self.dialler, frame_max)
+        except ProtocolViolation as violation:
+            self.client.hang_up(violation)
 
     async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
         if isinstance(greeting, amqp.ConnectionClose):

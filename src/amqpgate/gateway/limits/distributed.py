@@ -31,6 +31,7 @@ from coredis.retry import NoRetryPolicy
 from amqpgate.config import SharedLimits
 from amqpgate.gateway.limits.token_buckets import SharedBucket, TokenBuckets
 from amqpgate.policy import Quantity, SharedLimit
+from amqpgate.values import frozen
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ return granted
 """
 
 
-@attrs.frozen
+@frozen
 class BucketRequest:
     """One bucket that wants more."""
 

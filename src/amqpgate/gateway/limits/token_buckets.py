@@ -6,6 +6,7 @@ import contextlib
 import functools
 from collections import OrderedDict
 from collections.abc import Iterator
+from typing import Final
 
 import attrs
 import trio
@@ -32,6 +33,9 @@ LOCAL_RATE = 1e-5
 #: A token, but for what floating point loses.
 WHOLE = 1 - 1e-6
 BYTES: tuple[Quantity, ...] = ("bytes", "deliver_bytes")
+
+#: Every message is judged.
+ALWAYS: Final = Peek(always=True)
 
 
 @attrs.define(eq=False)
@@ -139,6 +143,15 @@ class SharedBucket:
         """The buckets that count one of these quantities."""
         return (self.buckets[name] for name in quantities if name in self.buckets)
 
+    def counts(self, quantities: tuple[Quantity, ...]) -> bool:
+        """Whether there is a bucket for one of these quantities."""
+        return not self.buckets.keys().isdisjoint(quantities)
+
+    @property
+    def delays(self) -> bool:
+        """Whether it is the data path itself that delays."""
+        return self.limit.enforced and self.limit.action == "delay"
+
     def ready_at(self, quantity: Quantity, now: float) -> float:
         """``now`` where one more may pass, else when it may.
 
@@ -175,8 +188,8 @@ class SessionLimits:
     limits_deliveries: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.limits_publishes = any(any(share.pick(PUBLISHED)) for share in self.shares)
-        self.limits_deliveries = any(any(share.pick(DELIVERED)) for share in self.shares)
+        self.limits_publishes = any(share.counts(PUBLISHED) for share in self.shares)
+        self.limits_deliveries = any(share.counts(DELIVERED) for share in self.shares)
 
     def count(self, more: int, sessions: int) -> None:
         """It is taken so many times more, and by so many more sessions."""
@@ -186,25 +199,17 @@ class SessionLimits:
 
     def delaying(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
         """The limits by which the data path itself delays."""
-        return tuple(
-            share
-            for share in self.shares
-            if share.limit.enforced and share.limit.action == "delay" and any(share.pick(quantities))
-        )
+        return tuple([share for share in self.shares if share.delays and share.counts(quantities)])
 
     def per_message(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
         """The limits that judge each message on its own: to reject it, or only for show."""
-        return tuple(
-            share
-            for share in self.shares
-            if not (share.limit.enforced and share.limit.action == "delay") and any(share.pick(quantities))
-        )
+        return tuple([share for share in self.shares if not share.delays and share.counts(quantities)])
 
     def buckets(self, quantity: Quantity) -> tuple[Bucket, ...]:
         """The buckets by which the data path delays, in one tuple that thousands of flows hold."""
         found = self._buckets.get(quantity)
         if found is None:
-            found = tuple(share.buckets[quantity] for share in self.delaying((quantity,)))
+            found = tuple([share.buckets[quantity] for share in self.delaying((quantity,))])
             self._buckets[quantity] = found
         return found
 
@@ -233,7 +238,7 @@ class SessionLimits:
     ) -> Flow:
         messages, size = quantities
         if self.per_message(quantities):
-            peek = (peek or Peek()) | Peek(always=True)
+            peek = ALWAYS if peek is None else peek | ALWAYS
         if peek is None:
             return Flow(self.buckets(messages), self.buckets(size))
         return Flow(
@@ -313,7 +318,7 @@ class TokenBuckets:
             self.forget(now)
         taken = self._sessions.get(limits)
         if taken is None:
-            shares = tuple(self._use(limit, now) for limit in limits)
+            shares = tuple([self._use(limit, now) for limit in limits])
             taken = self._sessions[limits] = SessionLimits(limits, shares)
         taken.count(1, counts)
         return taken

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
@@ -16,13 +14,14 @@ from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.observers.tap.taps import TapRegistry
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.metrics import Metrics
+from amqpgate.values import frozen
 
 if TYPE_CHECKING:
     from amqpgate.gateway.observers.audit.audit import AuditTrail
     from amqpgate.gateway.observers.trace.tracer import Tracer
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GatewayObservers:
     """The services of one gateway."""
 

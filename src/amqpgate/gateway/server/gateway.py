@@ -15,7 +15,6 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 
-import attrs
 import trio
 
 from amqpgate.config import Settings
@@ -39,11 +38,12 @@ from amqpgate.policy import PolicySet
 from amqpgate.telemetry import lag
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.readings import Totals
+from amqpgate.values import frozen
 
 log = logging.getLogger(__name__)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Gateway:
     """One gateway process, which `assembly.build` makes. ``run`` serves until a drain or a cancel."""
 

@@ -9,12 +9,14 @@ from typing import Literal, Self, TypeAlias
 
 import attrs
 
+from amqpgate.values import frozen
+
 #: ``done``: what was read is in force. ``refused``: it is wrong. ``nothing``: there is no folder.
 #: ``unknown``: several workers, and they do not all say the same.
 Status: TypeAlias = Literal["done", "refused", "nothing", "unknown"]
 
 
-@attrs.frozen
+@frozen
 class PolicyState:
     """What is in force, and what the last reading found."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-import attrs
+from amqpgate.values import frozen
 
 Phase: TypeAlias = Literal["starting", "ready", "paused", "draining"]
 
@@ -12,7 +12,7 @@ Phase: TypeAlias = Literal["starting", "ready", "paused", "draining"]
 _MOST: Final[tuple[Phase, ...]] = ("draining", "starting", "paused", "ready")
 
 
-@attrs.frozen
+@frozen
 class Standing:
     """What operators are told."""
 

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -24,7 +25,7 @@ LOOKS = 2
 Blocking: TypeAlias = amqp.ConnectionBlocked | amqp.ConnectionUnblocked
 
 
-@attrs.frozen(weakref_slot=False)
+@frozen(weakref_slot=False)
 class BlockedNotice:
     """What one client has been told. What happens makes another one of it."""
 

@@ -12,12 +12,13 @@ from amqpgate.errors import Forced
 from amqpgate.gateway.session.drain import Times
 from amqpgate.gateway.session.graceful_close import LOOK, GracefulClose
 from amqpgate.gateway.session.session_end import CloseState
+from amqpgate.values import frozen
 
 if TYPE_CHECKING:
     from amqpgate.gateway.session.session import Session
 
 
-@attrs.frozen
+@frozen
 class _ForcedClose:
     why: Forced
     #: When the client is told whatever it is owed, on trio's clock.

@@ -41,6 +41,7 @@ from amqpgate.gateway.session.observer import Denial
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.policy import Operation, Principal, Verdict, denial_text
 from amqpgate.policy.engine.from_method import operation_of
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -52,7 +53,7 @@ ROOM: Final = 1 << 20
 CANCELS: Final = 1024
 
 
-@attrs.frozen
+@frozen
 class _Denied:
     tag: str | None
     operation: Operation

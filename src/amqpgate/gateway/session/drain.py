@@ -19,6 +19,7 @@ import attrs
 
 from amqpgate.gateway.session.graceful_close import GracefulClose
 from amqpgate.gateway.session.session_end import CloseState
+from amqpgate.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _SLICES: Final = 0.8
 
 
-@attrs.frozen
+@frozen
 class Times:
     """How far a drain is when, in seconds from its beginning."""
 

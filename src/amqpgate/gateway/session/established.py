@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import attrs
-
 from amqpgate.bridge import Interpreter
 from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.engine import HandedOverSocket, Socket
@@ -14,6 +12,7 @@ from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.upcalls import Upcalls
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.policy import Choice, SelectedPolicies
+from amqpgate.values import frozen
 
 
 class UpstreamSource(Protocol):
@@ -32,7 +31,7 @@ class UpstreamSource(Protocol):
         """No session comes about."""
 
 
-@attrs.frozen
+@frozen
 class OwnSource:
     """A connection that was opened for one session."""
 
@@ -53,7 +52,7 @@ class OwnSource:
         self.hop.sock.close()
 
 
-@attrs.frozen
+@frozen
 class Established:
     """Both hops are open."""
 

@@ -23,8 +23,6 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Flag, auto
 from typing import Any, ClassVar, Final, TypeVar
 
-import attrs
-
 from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
@@ -36,6 +34,7 @@ from amqpgate.policy import Operation, Peek, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.telemetry.faults import FAULTS
+from amqpgate.values import frozen
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -60,7 +59,7 @@ class Sees(Flag):
     SETTLES = auto()
 
 
-@attrs.frozen
+@frozen
 class Message:
     """A publish or a delivery: the first one of its kind, or one that is shown."""
 
@@ -71,7 +70,7 @@ class Message:
     verdict: Verdict = UNRESTRICTED
 
 
-@attrs.frozen
+@frozen
 class Denial:
     """An operation that does not pass: a policy denies it, or a limit rejects it."""
 
@@ -89,7 +88,7 @@ class Denial:
     is_limit: bool = False
 
 
-@attrs.frozen
+@frozen
 class Release:
     """A publish that was held, and goes on."""
 

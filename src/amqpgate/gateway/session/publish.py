@@ -44,6 +44,10 @@ from amqpgate.wire.method import Method
 TOO_LARGE: Final = Verdict("deny", None, "maxMessageBytes")
 
 
+# To look a member of an enum up takes Python 3.11 a detour each time.
+_GO: Final = Turn.GO
+
+
 @attrs.define(eq=False, weakref_slot=False)
 class PublishHandler:
     """Of one session."""
@@ -91,7 +95,7 @@ class PublishHandler:
     def turn(self, channel: int, method: Method) -> Turn:
         """May the client do this now? Raises `OverLimit` where that ends the connection."""
         if not drawn(self.session_policies.limits, method):
-            return Turn.GO
+            return _GO
         return self.operation_limits.turn(channel, method)
 
     def hears(self, method: Method) -> bool:
@@ -131,7 +135,8 @@ class PublishHandler:
                 # What is judged is not what is on the wire.
                 rules = None
             if judged is not None:
-                peek = (peek or Peek()) | (judged if rules is None else ALWAYS_PEEKED)
+                judged = judged if rules is None else ALWAYS_PEEKED
+                peek = judged if peek is None else peek | judged
             if not verdict.allowed:
                 text = denial_text(operation, verdict)
                 self._refuse(Denial(channel, method, operation, verdict, text))
@@ -141,7 +146,7 @@ class PublishHandler:
             peek = (peek or Peek()) | rewriter.admit(channel, method)
         elif rewriter is not None and rewriter.transform.changes_messages:
             seen, rewrite = rewriter.compile(channel, method)
-            peek = (peek or Peek()) | seen
+            peek = seen if peek is None else peek | seen
         if deaths.are_counted(session_policies.compatibility):
             peek = (peek or Peek()) | deaths.PEEK_PUBLISHED
         if may_delay(session_policies, method.exchange):

@@ -30,9 +30,10 @@ from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.gateway.session.version_bridge import VersionBridge
 from amqpgate.policy import Choice, Principal, SessionAccess
+from amqpgate.values import frozen
 
 
-@attrs.frozen(eq=False, weakref_slot=False)
+@frozen(eq=False, weakref_slot=False)
 class SessionFacts:
     """What is known of a session when it begins, and stays. Like sessions share it (`registry`)."""
 
@@ -154,9 +155,10 @@ class Session:
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
             down = down or self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.channel_flows)
-        seen = session_policies.sees
-        up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
-        shows_content = self.reads_sent or Sees.CONTENT in seen
+        seen, shows_content = session_policies.sees, self.reads_sent
+        if session_policies.watchers:
+            up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
+            shows_content = shows_content or Sees.CONTENT in seen
         if to_client.shows_content and not shows_content:
             unheard(self.channels)
         self.relay.down.shows_content = shows_content

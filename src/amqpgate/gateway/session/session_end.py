@@ -5,11 +5,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-import attrs
-
 from amqpgate.datapath.engine import End
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.values import frozen
 
 
 class CloseState(Enum):
@@ -22,7 +21,7 @@ class CloseState(Enum):
     DONE = "done"
 
 
-@attrs.frozen
+@frozen
 class SessionOutcome:
     """Why a session left the data path."""
 
@@ -31,7 +30,7 @@ class SessionOutcome:
     error: Exception | None
 
 
-@attrs.frozen
+@frozen
 class SessionEnd:
     """The end of one session, as far as it has come. What happens makes another one of it."""
 

@@ -32,12 +32,13 @@ from amqpgate.gateway.transport.conversation import await_close_ok
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.waiting import move_on_after
 from amqpgate.protocol.methods import Role as Peer
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
 
 
-@attrs.frozen
+@frozen
 class Farewell:
     """What one hop hears after the rest of what was accepted for it."""
 

@@ -7,8 +7,7 @@ done with each method, the modules beside it do it.
 from __future__ import annotations
 
 import time
-
-import attrs
+from typing import Final
 
 from amqpgate.datapath import tables
 from amqpgate.datapath.captures import Captured
@@ -28,9 +27,27 @@ from amqpgate.gateway.session.operation_limits import Turn
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.violations import check_text, not_open, unexpected, violation_of
 from amqpgate.protocol.channel import too_many_channels
+from amqpgate.values import frozen
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+# To look a member of an enum up takes Python 3.11 a Python-level detour each time.
+_CLIENT: Final = Side.CLIENT
+_HEADER: Final = tables.ScanResult.HEADER
+_BODY: Final = tables.ScanResult.BODY
+_LARGE: Final = tables.ScanResult.LARGE
+_APART: Final = tables.ScanResult.APART
+_MISS: Final = tables.ScanResult.MISS
+_GO: Final = Turn.GO
+_WAIT: Final = Turn.WAIT
+_FORWARD: Final = Do.FORWARD
+_DECIDE: Final = Do.DECIDE
+_OPEN: Final = Do.CHANNEL_OPEN
+_CLOSE: Final = Do.CHANNEL_CLOSE
+_CLOSE_OK: Final = Do.CHANNEL_CLOSE_OK
+_CONSUMER: Final = Do.CONSUMER
+_CONFIRM: Final = Do.CONFIRM
 
 #: What frames of a channel that is not open are shown as.
 _BEHIND = frozenset({tables.ScanResult.METHOD, tables.ScanResult.NOT_OPEN})
@@ -45,14 +62,14 @@ _LONG = 60.0
 _SIZES = frozenset({tables.ScanResult.HEADER, tables.ScanResult.OVERSIZE})
 
 
-@attrs.frozen(eq=False, weakref_slot=False)
+@frozen(eq=False, weakref_slot=False)
 class Upcalls:
     """The handler of one session's relay."""
 
     session: Session
 
     def upcall(self, side: Side, result: tables.ScanResult, frame: memoryview) -> bool:
-        session, is_client = self.session, side is Side.CLIENT
+        session, is_client = self.session, side is _CLIENT
         upstream, channels = session.upstream, session.channels
         lane = session.relay.endpoints[side].lane
         lane.ready_at = 0.0
@@ -75,8 +92,8 @@ class Upcalls:
                     return False
                 if not upstream.is_transparent and upstream.ignores(channel):
                     return False
-            if result is tables.ScanResult.HEADER or result is tables.ScanResult.BODY:
-                if result is tables.ScanResult.HEADER and session.bridge is not None:
+            if result is _HEADER or result is _BODY:
+                if result is _HEADER and session.bridge is not None:
                     frame = session.bridge.hear_header(side, frame)
                 take_content(session, side, channel, frame)
                 return False
@@ -90,28 +107,28 @@ class Upcalls:
                     return True
                 if session.claims is not None and session.claims.publishes.holds_up(method):
                     return True
-                if result is tables.ScanResult.LARGE:
+                if result is _LARGE:
                     return upstream.make_room(channel, method)
                 if isinstance(method, amqp.QueueDelete) and holds_up(session, channel, method):
                     lane.ready_at = time.monotonic() + _LONG
                     return True
                 if not upstream.is_transparent and upstream.holds_up(channel, method):
                     return True
-            if result is tables.ScanResult.APART:
+            if result is _APART:
                 assert isinstance(method, amqp.BasicPublish), "nothing else has content"
                 flow = expect_content(session.relay, side, channel, frame)
                 session.publishes.hold(channel, method, frame, flow, is_apart=True)
                 return False
-            if result is tables.ScanResult.MISS:
+            if result is _MISS:
                 return self._decide_flow(side, channel, method, frame)
             if is_client:
                 turn = session.publishes.turn(channel, method)
-                if turn is Turn.GO:
+                if turn is _GO:
                     self._from_client(channel, method, frame)
                 else:
                     for observer in session.session_policies.observers:
                         observer.turned(channel, method, turn)
-                return turn is Turn.WAIT
+                return turn is _WAIT
             else:
                 self._from_broker(channel, method, frame)
         except ProtocolViolation as violation:
@@ -145,7 +162,7 @@ class Upcalls:
         session = self.session
         do = UP.get(method.INDEX)
         channels = session.relay.channels
-        if channel and not channels.state(channel) and do is not Do.CHANNEL_OPEN:
+        if channel and not channels.state(channel) and do is not _OPEN:
             raise ProtocolViolation(
                 504,
                 "expected 'channel.open'",
@@ -159,7 +176,7 @@ class Upcalls:
             if not self._takes(Side.CLIENT, channel, method):
                 raise unexpected(channel, method)
             return
-        if do is Do.FORWARD:
+        if do is _FORWARD:
             for observer in session.session_policies.watchers:
                 observer.settled(channel, method)
             if isinstance(method, amqp.BasicNack) and requeue.nacks(session, channel, method):
@@ -174,9 +191,9 @@ class Upcalls:
             if channel:
                 settlement.settled(channels, channel, method)
             session.relay.send(Side.UPSTREAM, frame)
-        elif do is Do.DECIDE:
+        elif do is _DECIDE:
             decide(session, channel, method, frame)
-        elif do is Do.CHANNEL_OPEN:
+        elif do is _OPEN:
             if channels.state(channel):
                 raise ProtocolViolation(
                     504, "second 'channel.open' seen", class_id=20, method_id=10, channel=channel
@@ -190,11 +207,11 @@ class Upcalls:
                 # Of a link's channels it is not heard when they open.
                 observer.asked(channel, method, "", session.upstream.answers_opens)
             session.upstream.open(channel, frame)
-        elif do is Do.CHANNEL_CLOSE:
+        elif do is _CLOSE:
             check_text(channel, method)
             if not session.upstream.closes_at_once(channel):
                 session.channels.client_closes(channel, method)
-        elif do is Do.CHANNEL_CLOSE_OK:
+        elif do is _CLOSE_OK:
             session.channels.client_answers(channel, method)
         else:
             check_text(channel, method)
@@ -255,7 +272,7 @@ class Upcalls:
             if not self._takes(Side.UPSTREAM, channel, method):
                 raise unexpected(channel, method)
             return
-        if do is Do.FORWARD:
+        if do is _FORWARD:
             if isinstance(method, amqp.TxCommitOk):
                 state = session.channels.states.remembered(channel)
                 if state is not None:
@@ -264,9 +281,9 @@ class Upcalls:
                 session.relay.send(Side.CLIENT, changed)
             if isinstance(method, amqp.BasicQosOk):
                 channel_windows.passed_on(session, channel)
-        elif do is Do.CONSUMER:
+        elif do is _CONSUMER:
             session.consumers.from_broker(channel, method)
-        elif do is Do.CONFIRM:
+        elif do is _CONFIRM:
             session.channels.send(
                 Side.CLIENT, channel, session.publishes.publish_denial.confirmed(channel, method)
             )
@@ -281,7 +298,7 @@ class Upcalls:
                 session.fail(harsher)
                 return
             session.channels.broker_closes(channel, method)
-        elif do is Do.CHANNEL_CLOSE_OK:
+        elif do is _CLOSE_OK:
             session.channels.broker_answers(channel, method)
         else:
             pass_on(session, Side.UPSTREAM, do, changed)

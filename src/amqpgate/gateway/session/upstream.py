@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
-
 from amqpgate.config import Address
 from amqpgate.datapath.tables import Side
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -119,7 +118,7 @@ class SessionUpstream(UpstreamFacts, Protocol):
         """The session is over, or has another way. Idempotent."""
 
 
-@attrs.frozen(weakref_slot=False)
+@frozen(weakref_slot=False)
 class OwnUpstream:
     """A connection to the broker that only this session uses: what the client says there passes as it is."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 
 import attrs
 
 from amqpgate.config import Listener
 from amqpgate.policy import Principal, TlsIdentity
+from amqpgate.values import frozen
 
 
-@attrs.frozen
+@frozen
 class Caller:
     """Who is calling, before it has said a word of AMQP."""
 
@@ -20,10 +20,11 @@ class Caller:
     address: str
     #: The client's verified certificate.
     tls: TlsIdentity | None = None
+    #: The client's IP address.
+    source: str = attrs.field(init=False)
 
-    @cached_property
-    def source(self) -> str:
-        """The client's IP address."""
+    @source.default
+    def _source(self) -> str:
         return self.address.rpartition(":")[0]
 
     @property

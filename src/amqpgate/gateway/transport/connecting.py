@@ -19,6 +19,7 @@ import attrs
 import trio
 
 from amqpgate.gateway.transport.waiting import in_trio, move_on_after, wait_writable
+from amqpgate.values import frozen
 
 #: Seconds for which it is taken that a name has the same addresses; Envoy's default.
 FRESH: Final = 5.0
@@ -81,7 +82,7 @@ async def _connect_by_name(host: str, port: int) -> socket.socket:
     return sock
 
 
-@attrs.frozen
+@frozen
 class Addresses:
     """Of one name, and one family."""
 

@@ -22,13 +22,14 @@ from amqpgate.config import ListenerTls, UpstreamTls
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.certificates import expiry
 from amqpgate.policy import TlsIdentity
+from amqpgate.values import frozen
 
 log = logging.getLogger(__name__)
 
 _Stamp = tuple[tuple[int, int, int], ...]
 
 
-@attrs.frozen
+@frozen
 class _Loaded:
     context: ssl.SSLContext
     files: tuple[str, ...]

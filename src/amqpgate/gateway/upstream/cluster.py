@@ -25,6 +25,7 @@ from amqpgate.bridge import AnyVersion, Interpreter
 from amqpgate.config import Address, HealthCheck, Outliers, Upstream
 from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.policy import by_weight
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Seconds for which what a broker says in its start is taken to be what it would say now.
@@ -59,7 +60,7 @@ class Inquiry:
                 self._under_way = None
 
 
-@attrs.frozen
+@frozen
 class Meeting:
     """What a broker's start means, which says the same to all clients."""
 

@@ -34,6 +34,7 @@ from amqpgate.policy import Choice
 from amqpgate.protocol.header import name_of
 from amqpgate.protocol.methods import Role
 from amqpgate.telemetry.upstreams import UpstreamMetrics
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class UpstreamUnavailableError(AmqpgateError):
     """The broker could not be reached; the text says which and why, and holds no credentials."""
 
 
-@attrs.frozen
+@frozen
 class DialedBroker:
     """A connection to a broker that has answered."""
 

@@ -9,6 +9,7 @@ import attrs
 
 from amqpgate.policy.engine.conditions import Effect, Match, PropertyConditions, TableConditions
 from amqpgate.policy.engine.operations import OPERATIONS, Attribute, OperationType
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, TextValue, doc, nearest, not_empty
 
 #: The rule that verdicts name when no rule matched.
@@ -20,7 +21,7 @@ DEFAULT_ACCESS = "defaultAccess"
 OnDenied: TypeAlias = Literal["channel-close", "nack", "return", "drop"]
 
 
-@attrs.frozen
+@frozen
 class OperationPattern(TextValue):
     """An operation such as `basic.publish`, or several: `exchange.*`, `*`."""
 
@@ -44,7 +45,7 @@ class OperationPattern(TextValue):
         return self.text
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class BindTarget:
     """What a queue may be bound to, or an exchange may be fed from: all that is given must hold."""
 
@@ -82,7 +83,7 @@ class Named:
         return {attribute: match for attribute, match in named if match is not None}
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Rule(Named):
     """What is allowed or denied: all that is given must hold."""
 

@@ -26,6 +26,7 @@ from amqpgate.policy.engine.operations import PROPERTY_FLAGS, SENDER_SELECTED, M
 from amqpgate.policy.engine.scalars import ValueMatch
 from amqpgate.policy.engine.separators import shared_by
 from amqpgate.policy.engine.subjects import NamePattern
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, Size, doc
 
 Effect: TypeAlias = Literal["allow", "deny"]
@@ -35,7 +36,7 @@ _HEADERS: Final = PROPERTY_FLAGS["headers"]
 TRACEPARENT: Final = "traceparent"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Pattern:
     """Which names or keys are meant: exactly one of its keys. Plain text is short for `literal`."""
 
@@ -98,7 +99,7 @@ class Pattern:
         return f"{form} '{text}'"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Match(Pattern):
     """Which names or keys are meant: exactly one pattern, and at most one exception to it.
 
@@ -135,7 +136,7 @@ class Match(Pattern):
         return f"{form} '{text}'" + (f" unless {self.unless}" if self.unless is not None else "")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TableConditions:
     """Conditions on the entries of a table, by name."""
 
@@ -183,7 +184,7 @@ class TableConditions:
         )
 
 
-@attrs.frozen
+@frozen
 class Peek:
     """Which messages of a flow must be judged one by one: those whose content header has any of this."""
 
@@ -248,7 +249,7 @@ def property_of(name: str) -> str:
     return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PropertyConditions:
     """Conditions on a message's content header (AMQP 0-9-1, section 1.8.1)."""
 
@@ -339,7 +340,7 @@ def _peek_of(headers: TableConditions, effect: Effect) -> Peek:
     )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CompiledConditions:
     """Conditions on a content header, with their patterns compiled for one session."""
 
@@ -374,7 +375,7 @@ class CompiledConditions:
         return said.headers is None or said.headers.hold(content.headers, self.effect)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ContentRules:
     """What decides by its header about a publish whose names are allowed: none of ``denies`` may hold, and it
     passes by the first of ``allows`` that does."""

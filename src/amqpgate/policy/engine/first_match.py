@@ -12,12 +12,13 @@ from amqpgate.policy.engine.conditions import Match
 from amqpgate.policy.engine.matching import Values
 from amqpgate.policy.engine.operations import OPERATIONS, Operation
 from amqpgate.policy.engine.rules import Check
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, doc, not_empty
 
 _D = TypeVar("_D")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FirstMatchRule(Named):
     """Which operations a rule is about: all that is given must hold."""
 
@@ -58,7 +59,7 @@ class FirstMatchRule(Named):
                 )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class FirstMatch(Generic[_D]):
     """The rules of one session, in order, each with what it decides; make it once, when the session opens."""
 

@@ -24,6 +24,7 @@ import attrs
 
 from amqpgate.errors import AmqpgateError
 from amqpgate.policy.engine.matching import MAX_BYTES
+from amqpgate.values import frozen
 
 Kind: TypeAlias = Literal["exchange", "queue"]
 
@@ -57,7 +58,7 @@ def precondition_failed(text: str) -> NotTransformedError:
     return NotTransformedError(_FAILED, text)
 
 
-@attrs.frozen
+@frozen
 class Renaming:
     """How names of one kind are changed for one session."""
 
@@ -93,7 +94,7 @@ class Renaming:
         return name.removeprefix(self.prefix)
 
 
-@attrs.frozen
+@frozen
 class Naming:
     """How one session's names are changed. None: names of that kind stay."""
 
@@ -147,7 +148,7 @@ def _quoted(before: str, renaming: Renaming) -> re.Pattern[str]:
     return re.compile(f"(?P<before>\\b{before})(?:{'|'.join(ways)})")
 
 
-@attrs.frozen
+@frozen
 class _Shown:
     """What stands in the place of a match of `_quoted`."""
 

@@ -8,6 +8,8 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
+from amqpgate.values import frozen
+
 #: The attributes that rules can name. ``exchange`` is where messages come from or are published to;
 #: ``destination`` is the exchange that an exchange binding feeds.
 Attribute: TypeAlias = Literal["exchange", "queue", "destination", "routing_key"]
@@ -18,7 +20,7 @@ SERVER_NAMED = "amq.gen-"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-@attrs.frozen
+@frozen
 class TlsIdentity:
     """The client's verified certificate."""
 
@@ -35,7 +37,7 @@ class TlsIdentity:
         return uris[0] if len(uris) == 1 else None
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class Principal:
     """Who asks: fixed for the life of one client connection."""
 
@@ -136,7 +138,7 @@ def every_value(table: Mapping[str, object]) -> Iterator[object]:
         yield from (value for _, value in table.more)
 
 
-@attrs.frozen
+@frozen
 class MessageContent:
     """A message's content header."""
 
@@ -162,7 +164,7 @@ class MessageContent:
         return [key for key in keys if key is not None]
 
 
-@attrs.frozen
+@frozen
 class Operation:
     """One request of a client, in the names of AMQP 0-9-1.
 
@@ -193,7 +195,7 @@ class Operation:
     passive: bool = False
 
 
-@attrs.frozen
+@frozen
 class OperationType:
     """One row of the table below."""
 

@@ -9,6 +9,7 @@ import attrs
 
 from amqpgate.policy.engine.conditions import PropertyName, property_of
 from amqpgate.policy.engine.operations import OPERATIONS, MessageContent, Operation, Principal, TlsIdentity
+from amqpgate.values import frozen
 from amqpgate.yamldoc import AnyValue, Invalid, Size, doc, nearest, not_empty
 
 #: Properties that are numbers on the wire.
@@ -18,7 +19,7 @@ _NUMBERS = ("deliveryMode", "priority", "timestamp")
 _KEYS = {"exchange": "exchange", "queue": "queue", "destination": "destination", "routing_key": "routingKey"}
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Certificate:
     """A client's verified certificate."""
 
@@ -29,7 +30,7 @@ class Certificate:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Who:
     """Who asks."""
 
@@ -59,7 +60,7 @@ class Who:
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Request:
     """One request of a client."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from functools import cached_property
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -21,9 +20,10 @@ from amqpgate.policy.engine.conditions import CompiledConditions, Effect, Match,
 from amqpgate.policy.engine.matching import Matcher, Values
 from amqpgate.policy.engine.operations import Attribute, Operation, OperationType
 from amqpgate.policy.engine.words import split
+from amqpgate.values import frozen
 
 
-@attrs.frozen
+@frozen
 class Verdict:
     """The answer, and who gave it."""
 
@@ -40,10 +40,11 @@ class Verdict:
     on_denied: OnDenied = "channel-close"
     #: Of a denial: whether the client is told the rule.
     disclosed: bool = False
+    #: Whether the operation may go on.
+    allowed: bool = attrs.field(init=False, eq=False, repr=False)
 
-    @cached_property
-    def allowed(self) -> bool:
-        """Whether the operation may go on."""
+    @allowed.default
+    def _allowed(self) -> bool:
         return self.effect == "allow"
 
     @property
@@ -52,7 +53,7 @@ class Verdict:
         return f"{self.policy or '-'}/{self.rule}"
 
 
-@attrs.frozen
+@frozen
 class Check:
     """One attribute of one rule. A matcher that is not there has a variable which nobody knows, or which does
     not tell the session from others."""
@@ -87,7 +88,7 @@ _GETTERS: dict[Attribute, Callable[[Operation], str | None]] = {
 }
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CompiledRule:
     """One rule as it applies to one operation."""
 

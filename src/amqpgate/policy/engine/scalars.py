@@ -16,10 +16,11 @@ import attrs
 
 from amqpgate.policy.engine.matching import Form, check_pattern, compile_pattern, variables_in
 from amqpgate.policy.engine.operations import every_value, text_of
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, doc
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ValueMatch:
     """What a value must be: a text, or a number between bounds. Plain text is short for `literal`."""
 

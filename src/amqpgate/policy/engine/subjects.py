@@ -10,12 +10,13 @@ from typing import ClassVar, Self, TypeAlias
 import attrs
 
 from amqpgate.policy.engine.operations import Principal
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, TextValue, doc, not_empty
 
 Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
 
-@attrs.frozen
+@frozen
 class NamePattern(TextValue):
     """A name, `prefix*`, or `*` for any."""
 
@@ -43,7 +44,7 @@ class NamePattern(TextValue):
         return self.text + "*" * self.is_prefix
 
 
-@attrs.frozen
+@frozen
 class Cidr(TextValue):
     """A range of IP addresses, such as `10.0.0.0/8` or `2001:db8::/32`; one address is a range, too."""
 
@@ -79,7 +80,7 @@ class Cidr(TextValue):
         return self.text
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TlsSubject:
     """The client's verified certificate: all that is given must hold."""
 
@@ -116,7 +117,7 @@ class TlsSubject:
         return self.spiffe is None or (tls.spiffe is not None and self.spiffe.matches(tls.spiffe))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Subject:
     """Whom a policy is about: all that is given must hold."""
 

@@ -26,6 +26,7 @@ from amqpgate.errors import AmqpgateError
 from amqpgate.policy.engine.matching import SearchMatcher, check_pattern, compile_pattern, variables_in
 from amqpgate.policy.engine.operations import OPERATIONS
 from amqpgate.policy.engine.subjects import Cidr, NamePattern
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, nearest
 
 #: What messages to a client are called, which are nobody's requests.
@@ -76,7 +77,7 @@ class MatchError(AmqpgateError):
         super().__init__(f"column {column}: {message}")
 
 
-@attrs.frozen
+@frozen
 class Compare:
     """One attribute and one value."""
 
@@ -104,7 +105,7 @@ class Compare:
         return f"{self.attribute} {self.sign} {quoted if self.is_quoted else self.value}"
 
 
-@attrs.frozen
+@frozen
 class Not:
     """The opposite."""
 
@@ -119,7 +120,7 @@ class Not:
         return f"not {_grouped(self.of)}"
 
 
-@attrs.frozen
+@frozen
 class Both:
     """All of them: ``and``."""
 
@@ -134,7 +135,7 @@ class Both:
         return " and ".join(map(_grouped, self.parts))
 
 
-@attrs.frozen
+@frozen
 class Either:
     """Any of them: ``or``."""
 

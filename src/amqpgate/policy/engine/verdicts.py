@@ -39,6 +39,7 @@ from amqpgate.policy.engine.operations import (
     text_of,
 )
 from amqpgate.policy.engine.rules import CompiledRule, RuleIndex, Verdict
+from amqpgate.values import frozen
 
 #: What a session that no policy selects hears.
 UNRESTRICTED = Verdict("allow", None, DEFAULT_RULE)
@@ -58,11 +59,15 @@ _LEADS_TO = {
 #: The default exchange, whose name is empty, as RabbitMQ's permissions know it.
 DEFAULT_EXCHANGE: Final = "amq.default"
 
+#: Answers to publishes that are kept, of each set of policies that select: clients choose the names in them,
+#: of 255 bytes each.
+MOST_ADMITTED: Final = 64
+
 #: Exchanges of one declare that are judged each for itself.
 _MOST_EXCHANGES: Final = 4
 
 
-@attrs.frozen
+@frozen
 class Admission:
     """The answer to a publish of which only the method has come."""
 
@@ -119,7 +124,7 @@ def _first_checks(rules: Iterable[CompiledRule], attributes: Sequence[Attribute]
     return list(found.values())
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SessionPolicy:
     """What one session may do."""
 
@@ -131,6 +136,10 @@ class SessionPolicy:
     _disclosed: bool = False
     #: Every decision, where no policy selects the session.
     _unselected: Verdict = UNRESTRICTED
+    #: What was answered to publishes lately, by exchange and routing key: each session asks it anew.
+    _admitted: dict[tuple[str | None, str | None], Admission] = attrs.field(
+        factory=dict, init=False, repr=False
+    )
 
     @property
     def unrestricted(self) -> bool:
@@ -166,7 +175,19 @@ class SessionPolicy:
         return first
 
     def admit(self, operation: Operation) -> Admission:
-        """The answer to a publish of which only the method has come."""
+        """The answer to a publish of which only the method has come: its exchange and its routing key."""
+        if operation.any_key:
+            return self._admit(operation)
+        key = operation.exchange, operation.routing_key
+        known = self._admitted.get(key)
+        if known is None:
+            known = self._admit(operation)
+            if len(self._admitted) >= MOST_ADMITTED:
+                self._admitted.clear()
+            self._admitted[key] = known
+        return known
+
+    def _admit(self, operation: Operation) -> Admission:
         if not self.policies:
             return Admission(self._unselected)
         rules = self._rules[operation.name]

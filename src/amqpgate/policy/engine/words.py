@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Final
 
-import attrs
+from amqpgate.values import frozen
 
 #: Pairs of places in two patterns that are looked at to see whether one lies within the other. Usual
 #: patterns take a few; a hostile pair could take as many as there are sets of places.
@@ -24,7 +24,7 @@ def exact(word: str) -> str:
     return "=" + word
 
 
-@attrs.frozen
+@frozen
 class Words:
     """A pattern over words: bit i of each integer says something about its element i."""
 

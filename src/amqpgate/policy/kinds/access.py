@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Final
 
 import attrs
@@ -17,6 +16,7 @@ from amqpgate.policy.kinds.access_document import AccessPolicy
 from amqpgate.policy.kinds.access_findings import findings
 from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.kinds.kind import PolicyKind, Row, SessionSelection, by_subjects, rule_variables
+from amqpgate.values import frozen
 
 #: From the one that tells the client most to the one that tells it least.
 _ON_DENIED: Final[tuple[OnDenied, ...]] = ("channel-close", "nack", "return", "drop")
@@ -28,7 +28,7 @@ def default_access_words(default: DefaultAccess) -> str:
     return f"{DEFAULT_ACCESS}: {default}, so users whom no access policy selects may do {may}"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SessionAccess:
     """What one session may do by its access policies."""
 
@@ -37,9 +37,11 @@ class SessionAccess:
     #: What would hold if every policy were enforced; None where they all are.
     shadow: SessionPolicy | None = None
 
-    @cached_property
-    def is_unrestricted(self) -> bool:
-        """Whether no policy would deny the session anything, not even for show."""
+    #: Whether no policy would deny the session anything, not even for show.
+    is_unrestricted: bool = attrs.field(init=False)
+
+    @is_unrestricted.default
+    def _is_unrestricted(self) -> bool:
         return self.enforced.unrestricted and self.shadow is None
 
 

@@ -12,10 +12,11 @@ import attrs
 from amqpgate.policy.engine.access_rule import OnDenied, Rule
 from amqpgate.policy.engine.subjects import Subject
 from amqpgate.policy.kinds.common import Metadata, Mode, check_ids, check_mode
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Percent, between, doc, not_empty
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class OnDeny:
     """What a denial does, and how much it tells."""
 
@@ -33,7 +34,7 @@ class OnDeny:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AccessSpec:
     """Who may do what."""
 
@@ -61,7 +62,7 @@ class AccessSpec:
         check_ids([rule.id for rule in self.rules], "rule")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AccessPolicy:
     """Who may do what. Sessions that an access policy selects may do only what a rule allows."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from amqpgate.policy.engine.access_rule import OperationPattern, Rule
 from amqpgate.policy.engine.conditions import Match
 from amqpgate.policy.engine.inclusion import rule_within, subject_within
@@ -16,6 +14,7 @@ from amqpgate.policy.kinds.access_document import AccessPolicy
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import FolderCheck, Placed
 from amqpgate.policy.kinds.pattern_findings import about_variables, about_wildcards
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Mark
 
 #: Pairs of rules that are compared; a set with more is told so.
@@ -25,7 +24,7 @@ MAX_PAIRS = 500_000
 MAX_OVERLAPS = 50_000
 
 
-@attrs.frozen
+@frozen
 class _PlacedRule:
     """A rule and where it stands."""
 

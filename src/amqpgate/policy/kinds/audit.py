@@ -36,6 +36,7 @@ from amqpgate.policy.kinds.audit_document import (
 )
 from amqpgate.policy.kinds.audit_findings import findings
 from amqpgate.policy.kinds.kind import PolicyKind, SessionSelection, by_subjects, rule_variables
+from amqpgate.values import frozen
 
 if TYPE_CHECKING:
     from re2 import _Regexp as Regex
@@ -48,7 +49,7 @@ BEYOND: Final = 64 << 10
 _PLAIN: Final = frozenset({"", "identity", "binary", "7bit", "8bit", "utf-8", "utf8", "us-ascii", "ascii"})
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class AuditDecision:
     """How much of one operation is written down."""
 
@@ -152,7 +153,7 @@ class AuditDecision:
         return b"".join(pieces)
 
 
-@attrs.frozen
+@frozen
 class Audited:
     """What may be written down of one operation."""
 
@@ -176,7 +177,7 @@ class Audited:
 NOT_AUDITED: Final = AuditDecision("none")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SessionAudit:
     """The audit rules of one session; make it once, when the session opens."""
 

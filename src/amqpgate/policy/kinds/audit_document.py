@@ -11,6 +11,7 @@ from amqpgate.policy.engine.first_match import FirstMatchRule
 from amqpgate.policy.engine.regular_expressions import RegexError, of_bytes
 from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.kinds.common import Metadata, check_ids
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, Size, between, doc, not_empty
 
 AuditLevel: TypeAlias = Literal["none", "metadata", "headers", "body"]
@@ -19,7 +20,7 @@ AuditLevel: TypeAlias = Literal["none", "metadata", "headers", "body"]
 REDACTED: Final = "[redacted]"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class BodyPattern:
     """What is replaced in bodies."""
 
@@ -40,7 +41,7 @@ class BodyPattern:
             raise Invalid("matches the empty text, and so everywhere; say + where it says *", "regex")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Redact:
     """What is never written down."""
 
@@ -57,7 +58,7 @@ class Redact:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AuditRule(FirstMatchRule):
     """How much is written down of some operations: all that is given must hold."""
 
@@ -73,7 +74,7 @@ class AuditRule(FirstMatchRule):
             raise Invalid(f"level {self.level} has no bodies", "redact", "body_patterns")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AuditSpec:
     """What is written down of whose requests."""
 
@@ -88,7 +89,7 @@ class AuditSpec:
         check_ids([rule.id for rule in self.rules], "rule")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AuditPolicy:
     """What is written down of whose requests, where the settings have `audit`. Of several, those whose names
     sort first come first; what no rule matches is written down as by level `metadata`."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from amqpgate.policy.engine.inclusion import pattern_within, subject_within
 from amqpgate.policy.engine.operations import OPERATIONS
 from amqpgate.policy.kinds.audit_document import AuditPolicy, AuditRule
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import FolderCheck
 from amqpgate.policy.kinds.pattern_findings import about_wildcards
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Mark
 
 
-@attrs.frozen
+@frozen
 class _PlacedAuditRule:
     policy: AuditPolicy
     rule: AuditRule

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, doc, not_empty
 
 API_VERSION = "amqpgate.io/v1alpha1"
@@ -18,7 +19,7 @@ Mode: TypeAlias = Literal["enforce", "shadow", "off"]
 DefaultAccess: TypeAlias = Literal["allow", "deny"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Metadata:
     """What a document is called."""
 

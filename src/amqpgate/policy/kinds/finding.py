@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-import attrs
-
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Mark
 
 
-@attrs.frozen
+@frozen
 class Finding:
     """One thing to look at."""
 

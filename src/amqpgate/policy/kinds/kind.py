@@ -20,6 +20,7 @@ from amqpgate.policy.engine.operations import Principal
 from amqpgate.policy.engine.subjects import Subject
 from amqpgate.policy.kinds.common import DefaultAccess, Metadata
 from amqpgate.policy.kinds.finding import Finding
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Mark, Node, locate
 
 #: What operators see of a document, as JSON.
@@ -45,7 +46,7 @@ D = TypeVar("D", bound=Document, covariant=True)
 S = TypeVar("S", covariant=True)
 
 
-@attrs.frozen
+@frozen
 class Placed(Generic[D]):
     """A document, and where it is written."""
 
@@ -62,7 +63,7 @@ class Placed(Generic[D]):
         return locate(self.node, type(self.document), path)
 
 
-@attrs.frozen
+@frozen
 class Selection(Generic[D]):
     """A policy that selects a session."""
 
@@ -73,7 +74,7 @@ class Selection(Generic[D]):
     is_enforced: bool
 
 
-@attrs.frozen
+@frozen
 class SessionSelection(Generic[D]):
     """The policies of one kind that select a session, sorted by name; those in mode ``off`` are not there."""
 
@@ -89,7 +90,7 @@ class SessionSelection(Generic[D]):
         return self.principal.values
 
 
-@attrs.frozen
+@frozen
 class FolderCheck(Generic[D]):
     """What ``amqpgate policy check`` shows to a kind."""
 
@@ -101,7 +102,7 @@ class FolderCheck(Generic[D]):
     overlaps: bool = False
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DocumentKind(Generic[D]):
     """A kind of document. Its name in ``kind`` is the name of its type."""
 
@@ -163,7 +164,7 @@ def _accept(_documents: Sequence[Placed[Document]]) -> None:
     pass
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PolicyKind(DocumentKind[D], Generic[D, S]):
     """A kind of policy: a document that says something of sessions."""
 

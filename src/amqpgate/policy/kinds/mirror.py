@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol
 import attrs
 
 from amqpgate.policy.engine.subjects import NamePattern
+from amqpgate.values import frozen
 from amqpgate.yamldoc import FilePath, Invalid, Percent, Size, between, doc, not_empty
 
 SECRET = "would be a secret in a policy; name passwordFile or passwordEnv"  # noqa: S105 - says so itself
@@ -34,7 +35,7 @@ def check_login(login: MirrorLogin) -> None:
         raise Invalid("a password needs a user", "password_file" if login.password_file else "password_env")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Mirror:
     """Where a copy of some messages goes. What becomes of it there concerns nobody here."""
 

@@ -13,10 +13,11 @@ from amqpgate.policy.engine.conditions import Effect
 from amqpgate.policy.engine.requests import Request, words_for
 from amqpgate.policy.kinds.common import Metadata
 from amqpgate.policy.kinds.kind import DocumentKind
+from amqpgate.values import frozen
 from amqpgate.yamldoc import doc, not_empty
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Case(Request):
     """A request, and the answer to it."""
 
@@ -36,7 +37,7 @@ class Case(Request):
         return self.name or f"{user}: {words_for(self.operation())}"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TestSpec:
     """What is expected."""
 
@@ -49,7 +50,7 @@ class TestSpec:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PolicyTest:
     """What a policy set is expected to answer. Loaded with the set, never enforced."""
 

@@ -18,6 +18,7 @@ from amqpgate.policy.engine.subjects import Subject
 from amqpgate.policy.kinds.common import Metadata, Mode, check_ids, check_mode
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, Row, SessionSelection, by_subjects
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, Percent, Seconds, TextValue, between, doc, not_empty
 from amqpgate.yamldoc.values import parse_size
 
@@ -62,7 +63,7 @@ _BY_OPEN: Final = frozenset({"vhost", "connection"})
 _PER_SECOND = {"s": 1.0, "m": 1 / 60, "h": 1 / 3600}
 
 
-@attrs.frozen
+@frozen
 class Rate(TextValue):
     """So much per second, minute or hour: `5000/s`, `20Mi/s`, `100k/m`."""
 
@@ -90,7 +91,7 @@ class Rate(TextValue):
         return self.text
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Limit:
     """So much per second, and so many at once, for those who share it."""
 
@@ -191,7 +192,7 @@ class Limit:
             raise Invalid("the virtual host is not known at the login; leave it out", "per")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RateSpec:
     """Who may send how much."""
 
@@ -235,7 +236,7 @@ class RateSpec:
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RatePolicy:
     """Who may send how much. A session is held to the limits of every rate policy that selects it."""
 
@@ -247,7 +248,7 @@ class RatePolicy:
     spec: RateSpec = attrs.field(metadata=doc("what the document says"))
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class SharedLimit:
     """One limit as it holds for one session. Sessions for which it is equal share its buckets."""
 

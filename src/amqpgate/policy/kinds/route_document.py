@@ -12,13 +12,14 @@ from amqpgate.config.clusters import UNSHARED, AmqpVersion
 from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.kinds.common import Metadata, Mode, check_ids, check_mode
 from amqpgate.policy.kinds.mirror import SECRET, Mirror, check_login
+from amqpgate.values import frozen
 from amqpgate.yamldoc import FilePath, Invalid, Percent, Seconds, between, doc, not_empty
 
 #: What a route may be called: its name stands in paths of the admin interface.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class WeightedCluster:
     """One of several clusters, and its share."""
 
@@ -28,7 +29,7 @@ class WeightedCluster:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Target:
     """Where a connection goes, and what the broker is told in the place of what the client said."""
 
@@ -103,7 +104,7 @@ class Target:
         return self.clusters
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Pause:
     """What becomes of new connections while a route is paused."""
 
@@ -115,7 +116,7 @@ class Pause:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Route:
     """Some connections, and where they go."""
 
@@ -159,7 +160,7 @@ class Route:
 _ANYBODY = NamePattern("", True)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RouteSpec:
     """Who goes where."""
 
@@ -186,7 +187,7 @@ class RouteSpec:
         check_ids([route.id for route in self.routes], "route")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RoutePolicy:
     """Which cluster a connection is for. One that no route matches goes to its listener's upstream."""
 

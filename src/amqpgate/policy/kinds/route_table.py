@@ -15,6 +15,7 @@ from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.engine.weights import by_weight
 from amqpgate.policy.kinds.kind import is_enforced
 from amqpgate.policy.kinds.route_document import Route, RoutePolicy
+from amqpgate.values import frozen
 
 
 def in_order(policies: Iterable[RoutePolicy]) -> list[RoutePolicy]:
@@ -22,7 +23,7 @@ def in_order(policies: Iterable[RoutePolicy]) -> list[RoutePolicy]:
     return sorted(policies, key=lambda policy: (-policy.spec.priority, policy.metadata.name))
 
 
-@attrs.frozen
+@frozen
 class Choice:
     """The route that a connection takes."""
 
@@ -32,7 +33,7 @@ class Choice:
     cluster: str
 
 
-@attrs.frozen
+@frozen
 class Chosen:
     """What the routes say of one connection."""
 
@@ -42,7 +43,7 @@ class Chosen:
     shadow: tuple[Choice, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class _Entry:
     policy: RoutePolicy
     route: Route
@@ -50,7 +51,7 @@ class _Entry:
     early: Subject
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RouteTable:
     """Replaced whole, never changed."""
 

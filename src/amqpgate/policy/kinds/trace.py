@@ -20,6 +20,7 @@ from amqpgate.policy.kinds.common import Metadata, check_ids
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, SessionSelection, by_subjects, rule_variables
 from amqpgate.policy.kinds.pattern_findings import about_wildcards
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, Ratio, between, doc, not_empty
 
 #: Operations without spans: what answers them goes by without being looked at, or need not come.
@@ -29,7 +30,7 @@ TRACED: Final = frozenset(OPERATIONS) - UNTRACED
 _WITH_CONTEXT: Final = Peek(contexts=True)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TraceRule(FirstMatchRule):
     """Which operations are traced, and how many of them: all that is given must hold. `basic.consume` means
     what is delivered to the consumer as well, and `connection.open` the whole set-up; `basic.get`,
@@ -56,7 +57,7 @@ class TraceRule(FirstMatchRule):
         FirstMatchRule.__attrs_post_init__(self)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TraceSpec:
     """What is traced of whose requests."""
 
@@ -71,7 +72,7 @@ class TraceSpec:
         check_ids([rule.id for rule in self.rules], "rule")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TracePolicy:
     """What is traced of whose requests. Of several, those whose names sort first come first; what no rule
     matches is not traced. Spans go where the configuration's `tracing` says; without it there are none."""
@@ -84,7 +85,7 @@ class TracePolicy:
     spec: TraceSpec = attrs.field(metadata=doc("what the document says"))
 
 
-@attrs.frozen
+@frozen
 class TraceDecision:
     """Which share of operations like one is traced."""
 
@@ -106,7 +107,7 @@ class TraceDecision:
         return not self.ratio and not self.respects_parent
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SessionTraces:
     """The trace rules of one session; make it once, when the session opens."""
 

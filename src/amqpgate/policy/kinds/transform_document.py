@@ -16,6 +16,7 @@ from amqpgate.policy.engine.matching import MAX_BYTES, VARIABLES, variables_in
 from amqpgate.policy.engine.naming import RESERVED
 from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.kinds.common import Metadata, check_ids
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, Seconds, Size, between, doc, not_empty
 
 #: Operations whose arguments can be changed.
@@ -24,7 +25,7 @@ ArgumentOperation: TypeAlias = Literal["queue.declare", "exchange.declare", "bas
 _NO_SHADOW = "is not for transform policies: a message cannot be changed for show; take mode enforce or off"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RenamingSpec:
     """How names are changed: a prefix, names of their own, or both."""
 
@@ -86,7 +87,7 @@ def _check_name(name: str) -> None:
         raise Invalid("variables are not expanded here; take the prefix", "map", name)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class NamesSpec:
     """Which names are changed, and how."""
 
@@ -108,7 +109,7 @@ class NamesSpec:
             raise Invalid("say exchanges, queues, or both")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Given:
     """A value: one of text, a whole number, or true or false. Plain text is short for `text`."""
 
@@ -136,7 +137,7 @@ class Given:
         return self.number
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ArgumentRule:
     """What happens to the arguments of a declare or consume; in the order strip, add, force, ceilings."""
 
@@ -185,7 +186,7 @@ class ArgumentRule:
                 raise Invalid("is forced already", "ceilings", name)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SetProperties:
     """Properties that every message gets. In text, `{user}` and the like are filled in."""
 
@@ -210,7 +211,7 @@ class SetProperties:
     SCHEMA: ClassVar[dict[str, int]] = {"minProperties": 1}
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PropertiesSpec:
     """What happens to the properties of messages that are published."""
 
@@ -229,7 +230,7 @@ class PropertiesSpec:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class HeadersSpec:
     """What happens to the headers of messages that are published."""
 
@@ -248,7 +249,7 @@ class HeadersSpec:
                 raise Invalid(f"no header has a name of {len(name.encode())} bytes", "set", name)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CeilingsSpec:
     """How large, and how long-lived, messages may be."""
 
@@ -266,7 +267,7 @@ class CeilingsSpec:
     SCHEMA: ClassVar[dict[str, int]] = {"minProperties": 1}
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TransformSpec:
     """Whose names, arguments and messages are changed, and how."""
 
@@ -312,7 +313,7 @@ class TransformSpec:
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TransformPolicy:
     """Names, arguments and content headers that are changed on the way."""
 

@@ -23,6 +23,7 @@ from amqpgate.policy.engine.operations import PROPERTY_FLAGS, SERVER_NAMED, Oper
 from amqpgate.policy.engine.subjects import NamePattern
 from amqpgate.policy.kinds.kind import SessionSelection
 from amqpgate.policy.kinds.transform_document import ArgumentRule, Given, RenamingSpec, TransformPolicy
+from amqpgate.values import frozen
 
 PlainGiven: TypeAlias = "str | int | bool"
 
@@ -42,7 +43,7 @@ class SessionDeniedError(AmqpgateError):
     """Nobody can say how this session's names are to be changed; why is in the text."""
 
 
-@attrs.frozen
+@frozen
 class CompiledArguments:
     """One rule about arguments, as it holds for one session."""
 
@@ -61,7 +62,7 @@ class CompiledArguments:
         return self._exchange is None or self._exchange.matches(operation.exchange or "")
 
 
-@attrs.frozen
+@frozen
 class ContentChange:
     """What happens to the content headers of messages that are published."""
 
@@ -90,7 +91,7 @@ class ContentChange:
         )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Transform:
     """All that is changed for one session."""
 

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from sys import getsizeof
 from typing import Unpack
 
-import attrs
-
 from amqpgate.config.audit import Audit
 from amqpgate.records import EventKind, Origin, Sort
 from amqpgate.telemetry.audit.lines import LineSink
@@ -17,11 +15,12 @@ from amqpgate.telemetry.audit.messages import WaitingMessages
 from amqpgate.telemetry.audit.pieces import EVENT_BYTES, ROW_BYTES, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import AuditRow, Columns, Sums
 from amqpgate.telemetry.audit.writer import Sink, Writer
+from amqpgate.values import frozen
 
 _COLUMNS = frozenset(Columns.__annotations__)
 
 
-@attrs.frozen
+@frozen
 class Counts:
     """A reading of the counters, by sort of record where two are given: events, usage."""
 

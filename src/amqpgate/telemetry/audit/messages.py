@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, Self, TypeAlias
 
-import attrs
-
 from amqpgate.records import Origin
 from amqpgate.telemetry.audit.rows import Columns
+from amqpgate.values import frozen
 
 #: Of one message: bytes of its body, its properties and headers as JSON, what is recorded of its body, and
 #: whether that is less than all.
@@ -30,7 +29,7 @@ class RecordedKind(Protocol):
         """What of the payload of a content header, and of the beginning of a body, is recorded."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WaitingMessages:
     """Messages of one session that passed together. Each is an event."""
 

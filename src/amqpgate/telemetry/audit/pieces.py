@@ -14,6 +14,7 @@ from amqpgate.logs import without_passwords
 from amqpgate.records import SCHEMA_VERSION, TABLES, EventKind, Origin, Sort
 from amqpgate.telemetry.audit.messages import CONTENT, WaitingMessages
 from amqpgate.telemetry.audit.rows import AuditRow, Columns, Sums
+from amqpgate.values import frozen
 
 #: Bytes that a row takes while it waits, and an event beside its texts.
 ROW_BYTES: Final = 600
@@ -62,7 +63,7 @@ class Repeated(Sequence[object]):
         return self.value
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Waiting:
     """An event as it was told."""
 

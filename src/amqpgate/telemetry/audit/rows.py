@@ -9,12 +9,11 @@ from __future__ import annotations
 from array import array
 from typing import TypedDict
 
-import attrs
-
 from amqpgate.records import Decided, Origin
+from amqpgate.values import frozen
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Deed:
     """What was done, and what was decided of it: the columns of the same names of `amqpgate.records`."""
 
@@ -34,7 +33,7 @@ class Deed:
     rule: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class AuditRow(Deed):
     """What usage is summed by: one object for one thing, kept by whoever counts; compared by identity."""
 

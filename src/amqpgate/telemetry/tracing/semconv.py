@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, TypeAlias
 
-import attrs
+from amqpgate.values import frozen
 
 #: The environment variable: values with commas between them, of which others are about other conventions.
 OPT_IN: Final = "OTEL_SEMCONV_STABILITY_OPT_IN"
@@ -57,7 +57,7 @@ DENIED: Final = "amqpgate.denied"
 THROTTLED: Final = "amqpgate.throttled"
 
 
-@attrs.frozen
+@frozen
 class Names:
     """Which of its names each attribute is given."""
 

@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-import attrs
 from opentelemetry.trace import (
     Link,
     NonRecordingSpan,
@@ -32,6 +31,7 @@ from opentelemetry.trace import (
 from amqpgate.telemetry.tracing.context import NOTHING
 from amqpgate.telemetry.tracing.export import Export
 from amqpgate.telemetry.tracing.semconv import Key, Names, Value
+from amqpgate.values import frozen
 
 _FAILED: Final = Status(StatusCode.ERROR)
 
@@ -49,7 +49,7 @@ class Sort(Enum):
     STAGE = (None, SpanKind.INTERNAL)
 
 
-@attrs.frozen
+@frozen
 class Spans:
     """Starts spans of one process."""
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import ClassVar, Final, Self
 
-from attrs import field, frozen
+from attrs import field
 
 from amqpgate.errors import ProtocolViolation
+from amqpgate.values import frozen
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.method import Method, Properties, ReplyCode
 from amqpgate.wire.primitives import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from amqpgate.policy import MessageContent, Operation, Peek, PolicySet, Principal, Verdict
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.operations import PROPERTY_FLAGS
+from amqpgate.policy.engine.verdicts import MOST_ADMITTED
 from tests.unit.policy.build_set import BOB, document, policies, rules
 
 ALLOW_ALL = "effect: allow, operations: ['*']"
@@ -258,6 +260,22 @@ class TestLookingAhead:
         assert admission.verdict.allowed
         limit = Peek(max_body=10) if "maxBodyBytes" in allow else Peek()
         assert admission.peek == ALWAYS_PEEKED | limit | peek
+
+    def test_an_answer_is_kept_for_its_names_and_no_others(self) -> None:
+        deny = "effect: deny, operations: [basic.publish], routingKey: secret"
+        session = rules(ALLOW_ALL, deny).for_principal(BOB)
+        first = session.admit(self.METHOD)
+        assert session.admit(attrs.evolve(self.METHOD)) is first
+        assert not session.admit(attrs.evolve(self.METHOD, routing_key="secret")).verdict.allowed
+        # What is judged as any key is not the publish with the key that stands for it.
+        hash_key = attrs.evolve(self.METHOD, routing_key="#")
+        assert session.admit(hash_key).verdict.allowed
+        assert not session.admit(attrs.evolve(hash_key, any_key=True)).verdict.allowed
+        assert session.admit(self.METHOD) is first
+        for number in range(3 * MOST_ADMITTED):
+            session.admit(attrs.evolve(self.METHOD, routing_key=str(number)))
+            assert len(session._admitted) <= MOST_ADMITTED
+        assert session.admit(self.METHOD) == first
 
     def test_a_deny_rule_about_others_is_not_looked_for(self) -> None:
         deny = "effect: deny, operations: [basic.publish], exchange: y, properties: {deliveryMode: 2}"

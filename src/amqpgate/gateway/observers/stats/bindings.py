@@ -21,6 +21,7 @@ import attrs
 from amqpgate.policy import Operation, Principal
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.policy.engine.operations import SERVER_NAMED
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -47,7 +48,7 @@ Kind: TypeAlias = Literal["exchange", "queue"]
 End: TypeAlias = "tuple[str, Kind, str]"
 
 
-@attrs.frozen
+@frozen
 class SeenBinding:
     """What is routed from an exchange to a queue, or to another exchange."""
 

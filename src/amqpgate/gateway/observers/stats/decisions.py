@@ -18,6 +18,7 @@ from amqpgate.logs import without_passwords
 from amqpgate.policy import Operation, Principal, Verdict, denial_text
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.events import Events
+from amqpgate.values import frozen
 
 #: How many are kept; each is less than 2 KiB, since names are at most 255 bytes.
 KEPT: Final = 500
@@ -27,7 +28,7 @@ KEPT: Final = 500
 Sort: TypeAlias = Literal["denied", "shadow", "not_transformed"]
 
 
-@attrs.frozen
+@frozen
 class Decision:
     """One that is kept."""
 

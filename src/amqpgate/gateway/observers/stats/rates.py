@@ -15,6 +15,7 @@ import trio
 from amqpgate.gateway.session.session import Session
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.time_slices import TimeSlices
+from amqpgate.values import frozen
 
 #: Seconds that lie between two looks, at least; and after which one is forgotten.
 _APART: Final = 1.0
@@ -24,7 +25,7 @@ _KEPT: Final = 60.0
 _Counts: TypeAlias = tuple[int, int, int, int]
 
 
-@attrs.frozen
+@frozen
 class _Counted:
     #: Monotonic clock.
     at: float

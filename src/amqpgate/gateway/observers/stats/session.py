@@ -19,6 +19,7 @@ from amqpgate.gateway.session.session import Session
 from amqpgate.policy import Operation, PolicySet, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.telemetry.faults import contained
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -105,7 +106,7 @@ class StatsObserver(SessionObserver):
         self.factory.ended.add(self.session)
 
 
-@attrs.frozen
+@frozen
 class StatsFactory:
     """Makes those of one gateway."""
 
