@@ -21,7 +21,7 @@ from tests.support.talk_0_10 import command
 from tests.unit.bridge.v0_10.lab import Lab
 
 #: Once what it is like is known.
-MOST_CALLS = 42
+MOST_CALLS = 39
 PUB = 1
 ROOT = str(Path(amqpgate.__file__).parent)
 
