@@ -12,6 +12,11 @@ cdef enum:
     OVERHEAD_91 = 8
     #: Where a content header has the size of the body.
     SIZE_AT = 4
+    #: Bytes of a frame of basic.ack.
+    ACK_SIZE = 21
+
+#: The size of its payload, and its class and method.
+cdef const char* ACK_HEAD = "\x00\x00\x00\x0d\x00\x3c\x00\x50"
 
 assert (FRAME_METHOD, FRAME_HEADER, FRAME_BODY, FRAME_END) == (METHOD_91, HEADER_91, BODY_91, END_91)
 assert (FRAME_HEAD.size, FRAME_OVERHEAD) == (HEAD_91, OVERHEAD_91)
@@ -36,6 +41,23 @@ cdef inline unsigned char* put_frame(
     memcpy(at + HEAD_91, payload, size)
     at[HEAD_91 + size] = END_91
     return at + size + OVERHEAD_91
+
+
+def basic_ack(bytes frames not None):
+    """See ``copying.basic_ack``."""
+    cdef const unsigned char* data = bytes_of(frames)
+    cdef uint64_t tag = 0
+    cdef int at
+    if (
+        PyBytes_GET_SIZE(frames) != ACK_SIZE
+        or data[0] != METHOD_91
+        or memcmp(data + 3, ACK_HEAD, 8)
+        or data[ACK_SIZE - 1] != END_91
+    ):
+        return None
+    for at in range(11, 19):
+        tag = tag << 8 | data[at]
+    return <int>data[1] << 8 | data[2], tag, bool(data[19] & 1)
 
 
 def tagged(bytes method not None, Py_ssize_t at, uint64_t tag):

@@ -55,6 +55,9 @@ class OpenState(Enum):
 
 #: Gets what the broker says on a channel.
 Hear: TypeAlias = "Callable[[BridgedChannel, FromBroker], None]"
+#: Gets basic.ack alone: its delivery tag, and whether that means all before it, too. False, and nothing is
+#: done, where it has to be heard as all else.
+Confirmed: TypeAlias = "Callable[[BridgedChannel, int, bool], bool]"
 
 
 class ChannelHolders:
@@ -126,21 +129,28 @@ class ChannelHolders:
 
 class BridgedChannel:
     """One channel of ``owner``'s. ``writer`` is where its methods go, ``hear`` gets what the broker says on
-    it.
+    it, and ``confirmed`` its confirms first.
     """
 
-    __slots__ = ("_number", "_numbers", "_writer", "hear", "owner", "state", "use")
+    __slots__ = ("_numbers", "confirmed", "hear", "number", "owner", "state", "use", "writer")
 
     def __init__(
-        self, use: ChannelUse, numbers: ChannelHolders, writer: CanonicalWriter, hear: Hear, owner: object
+        self,
+        use: ChannelUse,
+        numbers: ChannelHolders,
+        writer: CanonicalWriter,
+        hear: Hear,
+        confirmed: Confirmed,
+        owner: object,
     ) -> None:
         self.use = use
         self.owner = owner
         self.hear = hear
+        self.confirmed = confirmed
         self.state = OpenState.CLOSED
         self._numbers = numbers
-        self._writer = writer
-        self._number = 0
+        self.writer = writer
+        self.number = 0
 
     @property
     def is_open(self) -> bool:
@@ -159,21 +169,17 @@ class BridgedChannel:
         if self.state is OpenState.CLOSED:
             number = self._numbers.take(self)
             if number is not None:
-                self._number = number
+                self.number = number
                 self.state = OpenState.OPENING
                 self.send(amqp.ChannelOpen())
 
     def send(self, method: Method) -> None:
         """A method. Violation 506 if it does not fit into a frame."""
-        self._writer.method(self._number, method)
+        self.writer.method(self.number, method)
 
     def publish(self, method: Method, properties: amqp.BasicProperties, body: bytes) -> None:
         """A method and its message. Violation 506 if the method or the header does not fit into a frame."""
-        self._writer.message(self._number, method, properties, body)
-
-    def publish_form(self, method: bytes, header: bytes, body: bytes) -> bool:
-        """A message as `CanonicalWriter.form` has it; False if it does not fit."""
-        return self._writer.form(self._number, method, header, body)
+        self.writer.message(self.number, method, properties, body)
 
     def receive(self, method: Method) -> Method | None:
         """What the broker says; what of it is for others than the channel itself.
@@ -209,6 +215,6 @@ class BridgedChannel:
             self.state = OpenState.CLOSING
 
     def _closed(self) -> None:
-        self._numbers.free(self._number)
-        self._number = 0
+        self._numbers.free(self.number)
+        self.number = 0
         self.state = OpenState.CLOSED

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from amqpgate.bridge.v0_10.build import basic_ack
 from amqpgate.bridge.v0_10.client_session import ClientSession
 from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
 from amqpgate.bridge.v0_10.link import MOST_QUEUED, BrokerLink, ClientOptions
@@ -127,9 +128,18 @@ class ClientTranslator:
 
     def from_peer(self, data: bytes) -> None:
         """As in `Translator`."""
+        has_heard = not data
         for event in self._connection.receive(data):
-            self._hear(event)
-        self._rest()
+            if isinstance(event, IncomingMessage):
+                session = self._sessions.get(event.channel)
+                # One of them for each message: most are published, and that is all.
+                if session is None or session.transferred(event):
+                    continue
+            else:
+                self._hear(event)
+            has_heard = True
+        if has_heard or not self._has_confirms:
+            self._rest()
 
     def peer_ended(self) -> None:
         """As in `Translator`."""
@@ -143,12 +153,6 @@ class ClientTranslator:
         return b"" if self._is_leaving else self._connection.take_output()
 
     def _hear(self, event: ConnectionEvent) -> None:
-        # One of them for each message, or three.
-        if isinstance(event, IncomingMessage):
-            session = self._sessions.get(event.channel)
-            if session is not None:
-                session.transferred(event)
-            return
         if isinstance(event, _OF_SESSIONS):
             session = self._sessions.get(event.channel)
             if session is not None:
@@ -223,6 +227,9 @@ class ClientTranslator:
 
     def from_gateway(self, frames: bytes) -> None:
         """As in `Translator`."""
+        confirm = basic_ack(frames)
+        if confirm is not None and self._confirmed(*confirm):
+            return
         for told in self._reader.feed(frames):
             if isinstance(told, Beat):
                 if self._connection.state in _OPEN:
@@ -248,6 +255,13 @@ class ClientTranslator:
     def frames_for_gateway(self, limit: int) -> bytes:
         """As in `Translator`."""
         return self._link.writer.take(limit)
+
+    def _confirmed(self, number: int, tag: int, multiple: bool) -> bool:
+        """basic.ack came, and nothing else. Whether that was all."""
+        if self._reader.open or self._ending or self._close is not None:
+            return False
+        channel = self._link.numbers.at(number)
+        return channel is not None and channel.confirmed(channel, tag, multiple)
 
     def _hear_channel(self, told: FromBroker) -> None:
         channel = self._link.numbers.at(told.channel)

@@ -94,7 +94,8 @@ class ClientSession:
         self._session: AttachedSession | None = session
         self._link = link
         self._channels = {
-            use: BridgedChannel(use, link.numbers, link.writer, self.hear, self) for use in ChannelUse
+            use: BridgedChannel(use, link.numbers, link.writer, self.hear, self.confirmed, self)
+            for use in ChannelUse
         }
         subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
@@ -144,15 +145,17 @@ class ClientSession:
             if event.is_last:
                 self._enqueue()
 
-    def transferred(self, message: IncomingMessage) -> None:
-        """A transfer of the client's, all of it."""
+    def transferred(self, message: IncomingMessage) -> bool:
+        """A transfer of the client's, all of it. Whether it is published, and nothing else can have come of
+        it: `rest` need not follow.
+        """
         if (
             self._running is None
             and not self._queue
             and not self._commands.transactions.is_selected
             and self._publisher.publish_at_once(message)
         ):
-            return
+            return True
         incoming = self._incoming = Incoming(message.command_id, message.command)
         try:
             incoming.structs = decode_header(message.header)
@@ -160,10 +163,11 @@ class ClientSession:
             if self._session is not None:
                 self._session.fail(violation, message.command_id)
             self.drop()
-            return
+            return False
         if message.body:
             self._add(incoming, message.body)
         self._enqueue()
+        return False
 
     def ended(self) -> None:
         """The client's side is detached. What it asked before is still done."""
@@ -339,11 +343,24 @@ class ClientSession:
 
     # What the broker says.
 
+    def confirmed(self, channel: BridgedChannel, tag: int, multiple: bool) -> bool:
+        """As `channels.Confirmed` has it: nothing waits for what is confirmed, so `rest` need not follow."""
+        if (
+            self._queue
+            or self._running is not None
+            or self._session is None
+            or self._deletes
+            or channel.state is not _OPEN
+        ):
+            return False
+        self._publisher.confirmed(tag, multiple=multiple)
+        return True
+
     def hear(self, channel: BridgedChannel, told: FromBroker) -> None:
         """Something on one of the session's channels."""
         use = channel.use
         if isinstance(told.method, amqp.BasicAck) and channel.state is _OPEN:
-            self._publisher.confirmed(told.method)
+            self._publisher.confirmed(told.method.delivery_tag, multiple=told.method.multiple)
             if self._queue or self._running is not None or self._session is None:
                 self._pump()
             return

@@ -18,11 +18,24 @@ _END: Final = bytes((FRAME_END,))
 _SIZE: Final = Struct(">Q")
 #: Where a content header has the size of the body (AMQP 0-9-1, section 4.2.6.1).
 _SIZE_AT: Final = 4
+#: A frame of basic.ack: kind, channel, size, class and method, delivery tag, bits, end; what of it is fixed.
+_ACK: Final = Struct(">BHIIQBB")
+_ACK_SAYS: Final = (FRAME_METHOD, 13, 0x003C_0050, FRAME_END)
 
 
 def tagged(method: bytes, at: int, tag: int) -> bytes:
     """The payload of a basic.deliver with this delivery tag, which is at ``at``."""
     return b"".join((method[:at], _SIZE.pack(tag), method[at + 8 :]))
+
+
+def basic_ack(frames: bytes) -> tuple[int, int, bool] | None:
+    """What a frame of basic.ack says, if it is all there is: its channel, delivery tag, bit "multiple"."""
+    if len(frames) != _ACK.size:
+        return None
+    kind, number, size, code, tag, bits, end = _ACK.unpack(frames)
+    if (kind, size, code, end) != _ACK_SAYS:
+        return None
+    return number, tag, bits & 1 == 1
 
 
 def copy_frames(

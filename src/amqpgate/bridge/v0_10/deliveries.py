@@ -143,7 +143,7 @@ class Settling:
     RabbitMQ 4.3 counts what is rejected as a failure of its consumer, and drops a message after 20 of them.
     """
 
-    __slots__ = ("_has_nacks", "_is_transactional", "_main", "_own", "_unsettled")
+    __slots__ = ("_has_nacks", "_has_told", "_is_transactional", "_main", "_own", "_unsettled")
 
     def __init__(self, main: BridgedChannel, *, has_nacks: bool = False) -> None:
         self._main = main
@@ -153,6 +153,12 @@ class Settling:
         self._is_transactional = False
         #: Methods that wait for the end of the transaction.
         self._own: list[Settlement] = []
+        self._has_told = False
+
+    def take_told(self) -> bool:
+        """Whether the broker was told of any settlement since this was asked last."""
+        told, self._has_told = self._has_told, False
+        return told
 
     def delivered(self, delivery: HeldTransfer) -> None:
         """The broker has sent it."""
@@ -171,6 +177,7 @@ class Settling:
                 break
             oldest += 1
         if oldest > 1:
+            self._has_told = True
             self._main.send(amqp.BasicAck(tags[oldest - 1], multiple=True))
             for tag in tags[:oldest]:
                 self._forget(tag)
@@ -236,6 +243,7 @@ class Settling:
             self._send(method)
 
     def _send(self, method: Settlement) -> None:
+        self._has_told = True
         self._main.send(method)
         self._forget(method.delivery_tag)
 

@@ -66,10 +66,11 @@ class _Content:
 class CanonicalReader:
     """Whole frames of the gateway's, to methods and messages."""
 
-    __slots__ = ("_open",)
+    __slots__ = ("open",)
 
     def __init__(self) -> None:
-        self._open: dict[int, _Content] = {}
+        #: What is not whole yet, by channel.
+        self.open: dict[int, _Content] = {}
 
     def feed(self, frames: bytes) -> Iterator[FromBroker | Beat]:
         """All that is whole with these: frames come whole from one who has judged them."""
@@ -87,17 +88,17 @@ class CanonicalReader:
 
     def forget(self, channel: int) -> None:
         """What was begun on a channel is not gone on with."""
-        self._open.pop(channel, None)
+        self.open.pop(channel, None)
 
     def _take(self, kind: int, channel: int, payload: bytes) -> FromBroker | None:
         if kind == FRAME_METHOD:
             method = decode_method(payload)
-            self._open.pop(channel, None)
+            self.open.pop(channel, None)
             if not method.CONTENT:
                 return FromBroker(channel, method)
-            self._open[channel] = _Content(method)
+            self.open[channel] = _Content(method)
             return None
-        content = self._open.get(channel)
+        content = self.open.get(channel)
         if content is None:
             return None
         if kind == FRAME_HEADER:
@@ -107,7 +108,7 @@ class CanonicalReader:
             content.missing -= len(payload)
         if content.missing > 0:
             return None
-        del self._open[channel]
+        del self.open[channel]
         return FromBroker(channel, content.method, content.header, b"".join(content.chunks))
 
 

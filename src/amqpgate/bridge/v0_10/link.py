@@ -57,7 +57,7 @@ class BrokerLink:
     #: Whether it is Qpid's JMS client, which counts time in milliseconds and needs message properties.
     is_jms: bool = field(default=False, init=False)
     #: Bytes of messages that are not published yet.
-    _kept: int = field(default=0, init=False)
+    kept: int = field(default=0, init=False)
     #: Bytes of messages that wait for credit.
     _held: int = field(default=0, init=False)
     #: What waiting commands count for. At `MOST_QUEUED` no more are taken.
@@ -74,17 +74,13 @@ class BrokerLink:
 
     def keep(self, size: int) -> None:
         """So many more bytes of a message are kept. Violation 506 if that is too much."""
-        if self._kept + size > self.options.most_body:
+        if self.kept + size > self.options.most_body:
             raise ProtocolViolation(506, f"messages of more than {self.options.most_body} bytes")
-        self._kept += size
-
-    def has_room(self, size: int) -> bool:
-        """Whether so many bytes of a message may be kept."""
-        return self._kept + size <= self.options.most_body
+        self.kept += size
 
     def let_go(self, size: int) -> None:
         """So many are not kept any more."""
-        self._kept -= size
+        self.kept -= size
 
     def may_hold(self, size: int) -> bool:
         """Whether there is room for so many bytes of a message without credit."""

@@ -35,27 +35,23 @@ class NoLocal:
     mark: str = field(factory=_chance)
     #: Whether they are exclusive.
     _queues: dict[str, bool] = field(factory=dict, init=False)
-    _is_used: bool = field(default=False, init=False)
+    #: Whether what is published gets the mark.
+    is_marking: bool = field(default=False, init=False)
 
     def declared(self, queue: str, *, is_exclusive: bool) -> None:
         """Such a queue was declared. Violation 506 if there are too many."""
         if queue not in self._queues and len(self._queues) >= MOST_QUEUES:
             raise ProtocolViolation(506, f"more than {MOST_QUEUES} queues with no-local")
         self._queues[queue] = is_exclusive
-        self._is_used = True
+        self.is_marking = True
 
     def deleted(self, queue: str) -> None:
         """It is there no more. What was published before may be elsewhere, so the mark stays."""
         self._queues.pop(queue, None)
 
-    @property
-    def is_marking(self) -> bool:
-        """Whether what is published gets the mark."""
-        return self._is_used
-
     def marked(self, properties: amqp.BasicProperties) -> amqp.BasicProperties:
         """Of a message that is published: with the mark, once that is of use."""
-        if not self._is_used:
+        if not self.is_marking:
             return properties
         headers = (properties.headers or EMPTY_TABLE).with_(PUBLISHER_HEADER, self.mark)
         return evolve(properties, headers=headers)

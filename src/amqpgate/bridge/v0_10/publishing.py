@@ -144,42 +144,42 @@ def publish_of(transfer: Incoming, *, login: str, reject_unroutable: bool) -> Pu
 class Unconfirmed:
     """What was published and is not confirmed, by the number that the broker gives each on its channel."""
 
-    __slots__ = ("_next", "_transfers")
+    __slots__ = ("_next", "transfers")
 
     def __init__(self) -> None:
         self._next = 1
         # The first of many goes quickly.
-        self._transfers: OrderedDict[int, Incoming] = OrderedDict()
+        self.transfers: OrderedDict[int, Incoming] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._transfers)
+        return len(self.transfers)
 
     @property
     def oldest(self) -> Incoming | None:
         """The one that was published first."""
-        return next(iter(self._transfers.values()), None)
+        return next(iter(self.transfers.values()), None)
 
     @property
     def last(self) -> int | None:
         """The number of the one that was published last."""
-        return next(reversed(self._transfers), None)
+        return next(reversed(self.transfers), None)
 
     def add(self, transfer: Incoming) -> None:
         """It was published."""
-        self._transfers[self._next] = transfer
+        self.transfers[self._next] = transfer
         self._next += 1
 
     def confirm(self, tag: int, *, multiple: bool) -> list[Incoming]:
         """Those that the broker means, in their order."""
         if not multiple:
-            one = self._transfers.pop(tag, None)
+            one = self.transfers.pop(tag, None)
             return [] if one is None else [one]
         confirmed = []
-        while self._transfers:
-            first = next(iter(self._transfers))
+        while self.transfers:
+            first = next(iter(self.transfers))
             if first > tag > 0:
                 break
-            confirmed.append(self._transfers.pop(first))
+            confirmed.append(self.transfers.pop(first))
         return confirmed
 
 
@@ -278,20 +278,21 @@ class Publisher:
     def publish_at_once(self, message: IncomingMessage) -> bool:
         """Publish a transfer outside of a transaction. False, and nothing is done, where it has to wait, or
         is to be taken apart first (`publish`)."""
-        link, command, body = self._link, message.command, message.body
+        link, pub, body = self._link, self._pub, message.body
         if (
-            self._pub.state is not _OPEN
-            or len(self._unconfirmed) >= MOST_UNCONFIRMED
+            pub.state is not _OPEN
+            or len(self._unconfirmed.transfers) >= MOST_UNCONFIRMED
             or self._stopped
             or self._commit is not None
             or link.options.reject_unroutable
             or link.no_local.is_marking
-            or not link.has_room(len(body))
+            or link.kept + len(body) > link.options.most_body
         ):
             return False
+        command: Command = message.command
         assert isinstance(command, amqp10.MessageTransfer)
         form = self._forms.form(command.destination or b"", message.header, link.login)
-        if form is None or not self._pub.publish_form(form.method, form.header, body):
+        if form is None or not pub.writer.form(pub.number, form.method, form.header, body):
             return False
         self._unconfirmed.add(Incoming(message.command_id, command))
         return True
@@ -321,7 +322,7 @@ class Publisher:
                 committed, self._commit = self._commit, None
                 self._complete(self._unconfirmed.confirm(committed, multiple=True))
             case amqp.BasicAck():
-                self.confirmed(method)
+                self.confirmed(method.delivery_tag, multiple=method.multiple)
             case amqp.BasicNack(delivery_tag=tag, multiple=multiple):
                 return next(iter(self._unconfirmed.confirm(tag, multiple=multiple)), None)
             case amqp.BasicReturn(reply_code=code, reply_text=text) if code not in _UNROUTABLE:
@@ -330,9 +331,14 @@ class Publisher:
                 self._reject(self.oldest)
         return None
 
-    def confirmed(self, ack: amqp.BasicAck) -> None:
+    def confirmed(self, tag: int, *, multiple: bool) -> None:
         """basic.ack: the broker has what was published."""
-        self._complete(self._unconfirmed.confirm(ack.delivery_tag, multiple=ack.multiple))
+        if multiple:
+            self._complete(self._unconfirmed.confirm(tag, multiple=True))
+            return
+        one = self._unconfirmed.transfers.pop(tag, None)
+        if one is not None:
+            self._complete([one])
 
     def take_refusal(self) -> ProtocolViolation:
         """Why a message is not taken that has a nack."""

@@ -282,30 +282,36 @@ class Subscriptions:
         while self._session is not None and not self._is_full:
             if subscription.held or not subscription.credit.is_there:
                 break
-            if (yield from self._arrives(subscription)):
+            consumer = subscription.consumer
+            # To a full one nothing is on its way: the broker counts what it has sent, too.
+            if consumer is not None and consumer.is_full:
+                consumer = None
+            if consumer is not None and (yield from self._arrives(subscription, consumer)):
                 continue
-            was_full = subscription.consumer is not None and subscription.consumer.is_full
             answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
-            if isinstance(answer.method, amqp.BasicGetOk):
-                self._receive(subscription, answer, None)
-            elif not was_full or not (yield from self._arrives(subscription, though_full=True)):
-                # Full here is not full for the broker any more, once it has the acks.
+            if consumer is not None:
+                # The queue has answered behind all settlements. What they made it give comes behind that
+                # answer, and is older than what was got.
+                yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
+            if not isinstance(answer.method, amqp.BasicGetOk):
                 break
+            self._receive(subscription, answer, None)
         subscription.credit.clear()
         return None
 
-    def _arrives(self, subscription: Subscription, *, though_full: bool = False) -> Part[bool]:
-        """Whether messages were on their way to a consumer that has room, or had.
+    def _arrives(self, subscription: Subscription, consumer: Consumer) -> Part[bool]:
+        """Whether messages were on their way to a consumer that has room.
 
         They come before what is got: a queue gives to consumers first, but the channel looks at what it was
-        given once it has answered.
+        given once it has answered. A classic queue of RabbitMQ answers queue.declare before it looks at
+        settlements, but at those that it had when it answered the last one.
         """
-        consumer = subscription.consumer
-        if consumer is None or (consumer.is_full and not though_full):
-            return False
         before = consumer.received
-        # The queue answers the first one, and the channel the second, behind what the queue gave.
-        yield Call(ChannelUse.MAIN, amqp.QueueDeclare(queue=subscription.queue, passive=True))
+        declare = Call(ChannelUse.MAIN, amqp.QueueDeclare(queue=subscription.queue, passive=True))
+        if self.settling.take_told():
+            yield declare
+        # The queue answers this one, and the channel the next, behind what the queue gave.
+        yield declare
         yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
         return consumer.received != before
 

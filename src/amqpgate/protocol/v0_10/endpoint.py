@@ -46,6 +46,7 @@ from amqpgate.protocol.v0_10.frames import (
     CONTROL_TRACK,
     MOST_FRAME_SIZE,
     SegmentFrame,
+    WholeMessage,
 )
 from amqpgate.protocol.v0_10.names import SessionNames
 from amqpgate.protocol.v0_10.segments import CONNECTION_CLASS, Assembler, AssemblyEvent, ControlIn
@@ -144,9 +145,11 @@ class SessionConnection:
             try:
                 if self.state is _OPEN:
                     if self._joins:
-                        message = self._join()
-                        if message is not None:
-                            return message
+                        whole = self._decoder.message(_TRANSFER)
+                        if whole is not None:
+                            message = self._join(whole)
+                            if message is not None:
+                                return message
                     frame = self._decoder.next()
                     if frame is None:
                         return None
@@ -159,12 +162,11 @@ class SessionConnection:
                     self.close(violation.code, violation.text)
         return self._events.popleft()
 
-    def _join(self) -> IncomingMessage | None:
-        """The transfer that comes next, if all of it is there, and nothing else is to be said of it."""
-        message = self._decoder.message(_TRANSFER)
-        if message is None or self._assembler.is_amid:
+    def _join(self, whole: WholeMessage) -> IncomingMessage | None:
+        """The transfer that comes next, if nothing else is to be said of it."""
+        if self._assembler.assemblies:
             return None
-        channel, payload, header, body, size = message
+        channel, payload, header, body, size = whole
         session = self._attachments.sessions.get(channel)
         if session is None:
             return None
@@ -176,7 +178,8 @@ class SessionConnection:
         if command_id is None:
             return None
         self._decoder.skip(size)
-        return IncomingMessage(channel, command_id, command, header, body)
+        # One call less than by its name.
+        return tuple.__new__(IncomingMessage, (channel, command_id, command, header, body))
 
     def _go_on_elsewhere(self) -> bool:
         """Before open-ok and after close, look at the next frame, or at the protocol header: only controls on
@@ -317,7 +320,8 @@ class SessionConnection:
         """What is to be sent. What was asked and finished since the last call is answered in it, once."""
         if self._attachments.strays:
             self._attachments.read()
-        return self._writer.take()
+        writer = self._writer
+        return writer.take() if writer.frames or writer.owing else b""
 
     def take_rest(self) -> bytes:
         """What was received and not looked at yet, for somebody who goes on with it."""

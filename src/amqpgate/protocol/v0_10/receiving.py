@@ -158,7 +158,14 @@ class CommandReceiver:
         """
         if last is None:
             if self._is_in_order and first == self._lowest != self._highest and not self._is_ahead:
-                self._finish_next(first)
+                # The lowest unfinished command, in order: nearly always it is that one.
+                self._lowest = (first + 1) & _MASK
+                self._untold += 1
+                if self._untold >= TELL_EVERY:
+                    self.is_due = True
+                if self._syncs and self._syncs[0] == first:
+                    self._syncs.popleft()
+                    self.is_due = True
                 return
             last = first
         elif serial_less(last, first):
@@ -185,16 +192,6 @@ class CommandReceiver:
             self._syncs.popleft()
             self.is_due = True
 
-    def _finish_next(self, command_id: int) -> None:
-        """The lowest unfinished command is done, in order: nearly always it is that one."""
-        self._lowest = (command_id + 1) & _MASK
-        self._untold += 1
-        if self._untold >= TELL_EVERY:
-            self.is_due = True
-        if self._syncs and self._syncs[0] == command_id:
-            self._syncs.popleft()
-            self.is_due = True
-
     def ask(self) -> None:
         """session.flush, or the owner's wish: the sender is to be told, even if nothing is complete."""
         self.is_due = True
@@ -210,8 +207,11 @@ class CommandReceiver:
     def tell_range(self) -> tuple[int, int] | None:
         """As `tell`, where it is one range, as nearly always in order: its ends. None, and nothing has
         changed, where it is not."""
-        self._catch_up()
-        owed = self._owed.only
+        if self._is_in_order and self._owed_to != self._lowest:
+            owed = self._owed.reach(self._owed_to, (self._lowest - 1) & _MASK)
+            self._owed_to = self._lowest
+        else:
+            owed = self._owed.only
         if owed is None or 0 < (self._highest - owed[0] - _MEMORY) & _MASK < _HALF:
             return None
         self._untold = 0

@@ -142,14 +142,14 @@ def _is_next(assembly: _Assembly | None, flags: int, kind: int) -> bool:
 class Assembler:
     """Puts segments together, by channel and track, for one direction of one connection."""
 
-    __slots__ = ("_assemblies", "_known", "_partial")
+    __slots__ = ("_known", "_partial", "assemblies")
 
     def __init__(self) -> None:
         #: Commands with content that came last, by their bytes: what one sender transfers to one place begins
         #: alike.
         self._known: dict[bytes, tuple[Command, bool]] = {}
-        #: By channel, and whether it is a control: of either there is one at a time.
-        self._assemblies: dict[tuple[int, bool], _Assembly] = {}
+        #: What is under way, by channel, and whether it is a control: of either there is one at a time.
+        self.assemblies: dict[tuple[int, bool], _Assembly] = {}
         #: How many segments are in parts.
         self._partial = 0
 
@@ -159,8 +159,8 @@ class Assembler:
         key = channel, kind == CONTROL
         assembly = None
         is_on_track = True
-        if self._assemblies:
-            assembly = self._assemblies.get(key)
+        if self.assemblies:
+            assembly = self.assemblies.get(key)
             if assembly is not None and assembly.is_stale and flags & _BEGINNING == _BEGINNING:
                 self._drop(key)
                 assembly = None
@@ -172,7 +172,7 @@ class Assembler:
             raise ProtocolViolation(501, f"{_NAMES[kind]} frame out of place", channel=channel)
         if flags & _ENDING != _ENDING:
             if assembly is None:
-                assembly = self._assemblies[key] = _Assembly(track)
+                assembly = self.assemblies[key] = _Assembly(track)
             assembly.kind = kind
             assembly.flags = flags & _SEGMENT_FLAGS
             assembly.is_within = not flags & LAST_FRAME
@@ -180,7 +180,7 @@ class Assembler:
                 self._keep(assembly, payload, channel)
                 return None
         elif assembly is not None:
-            del self._assemblies[key]
+            del self.assemblies[key]
         if kind == BODY:
             return BodyIn(channel, payload, flags & _ENDING == _ENDING)
         if assembly is not None and assembly.data is not None:
@@ -188,11 +188,6 @@ class Assembler:
         if kind != COMMAND:
             return _decoded(channel, kind, payload, goes_on=not flags & LAST_SEGMENT)
         return CommandIn(channel, *self.command(channel, payload), not flags & LAST_SEGMENT)
-
-    @property
-    def is_amid(self) -> bool:
-        """Whether any assembly is under way."""
-        return bool(self._assemblies)
 
     def command(self, channel: int, payload: bytes) -> tuple[Command, bool]:
         """The command in a segment, and its sync bit. Violations as for a segment that cannot be decoded."""
@@ -207,18 +202,18 @@ class Assembler:
 
     def abandon(self, channel: int) -> None:
         """The channel's session is over. What is under way may still go on, or make room for another."""
-        for (number, _), assembly in self._assemblies.items():
+        for (number, _), assembly in self.assemblies.items():
             if number == channel:
                 assembly.is_stale = True
 
     def _is_amid(self, key: tuple[int, bool], track: int) -> bool:
         """Whether a control would be amid a command on one track, or the other way around."""
         channel, is_control = key
-        other = self._assemblies.get((channel, not is_control))
+        other = self.assemblies.get((channel, not is_control))
         return other is not None and other.track == track and not other.is_stale
 
     def _drop(self, key: tuple[int, bool]) -> None:
-        if self._assemblies.pop(key).data is not None:
+        if self.assemblies.pop(key).data is not None:
             self._partial -= 1
 
     def _keep(self, assembly: _Assembly, payload: bytes, channel: int) -> None:

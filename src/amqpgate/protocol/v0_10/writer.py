@@ -48,12 +48,13 @@ class FrameWriter:
     command or a header is larger.
     """
 
-    __slots__ = ("_frames", "_owing", "max_frame_size")
+    __slots__ = ("frames", "max_frame_size", "owing")
 
     def __init__(self) -> None:
         self.max_frame_size = MIN_MAX_FRAME_SIZE
-        self._frames: list[bytes] = []
-        self._owing: dict[Owing, None] = {}
+        #: What is not taken, and who has something to write before.
+        self.frames: list[bytes] = []
+        self.owing: dict[Owing, None] = {}
 
     @property
     def most_ranges(self) -> int:
@@ -66,15 +67,15 @@ class FrameWriter:
 
     def raw(self, data: bytes) -> None:
         """Bytes that are no frame: the protocol header."""
-        self._frames.append(data)
+        self.frames.append(data)
 
     def control(self, channel: int, control: Control) -> None:
         """One control."""
-        self._frames.append(control_frame(channel, encode_control(control), self.max_frame_size))
+        self.frames.append(control_frame(channel, encode_control(control), self.max_frame_size))
 
     def completed(self, channel: int, ids: tuple[int, int]) -> None:
         """session.completed of one range, which asks for nothing."""
-        self._frames.append(_COMPLETED.pack(*_COMPLETED_HEAD, channel, *_COMPLETED_BEGINNING, *ids))
+        self.frames.append(_COMPLETED.pack(*_COMPLETED_HEAD, channel, *_COMPLETED_BEGINNING, *ids))
 
     def command(
         self,
@@ -88,11 +89,11 @@ class FrameWriter:
         """A command with its header, if ``structs`` is not None, and its body, if there is any."""
         header = None if structs is None else encode_header(structs)
         encoded = encode_command(command, sync)
-        self._frames.append(encode_segments(channel, encoded, header, body, self.max_frame_size))
+        self.frames.append(encode_segments(channel, encoded, header, body, self.max_frame_size))
 
     def segments(self, channel: int, command: bytes, header: bytes, body: bytes) -> None:
         """A command with its header, both encoded, and its body, if there is any."""
-        self._frames.append(encode_segments(channel, command, header, body, self.max_frame_size))
+        self.frames.append(encode_segments(channel, command, header, body, self.max_frame_size))
 
     def begin(
         self, channel: int, command: Command, structs: Sequence[wire.Struct | Unknown] | None, *, sync: bool
@@ -100,32 +101,32 @@ class FrameWriter:
         """A command and its header, if ``structs`` is not None; its body follows in pieces."""
         header = None if structs is None else encode_header(structs)
         encoded = encode_command(command, sync)
-        self._frames.append(
+        self.frames.append(
             command_frames(channel, encoded, header, has_body=True, max_frame_size=self.max_frame_size)
         )
 
     def begin_segments(self, channel: int, command: bytes, header: bytes) -> None:
         """A command and its header, both encoded; its body follows in pieces."""
-        self._frames.append(
+        self.frames.append(
             command_frames(channel, command, header, has_body=True, max_frame_size=self.max_frame_size)
         )
 
     def body(self, channel: int, chunk: bytes | memoryview, *, is_first: bool, is_last: bool) -> None:
         """A piece of the body of the channel's last command."""
         frames = body_frames(channel, chunk, self.max_frame_size, is_first=is_first, is_last=is_last)
-        self._frames.extend(frames)
+        self.frames.extend(frames)
 
     def owe(self, who: Owing) -> None:
         """``who`` has something to write before the next bytes leave, once, however often this is called."""
-        self._owing[who] = None
+        self.owing[who] = None
 
     def take(self) -> bytes:
         """All that is to be sent, answers included. Taken once for each read, floods of questions get one
         answer.
         """
-        while self._owing:
-            who, _ = self._owing.popitem()
+        while self.owing:
+            who, _ = self.owing.popitem()
             who.answer()
-        data = b"".join(self._frames)
-        self._frames.clear()
+        data = b"".join(self.frames)
+        self.frames.clear()
         return data

@@ -173,6 +173,16 @@ class RangeSet:
         uppers[begin:end] = [last]
         self._near = last
 
+    def reach(self, lower: int, upper: int) -> tuple[int, int] | None:
+        """`add`, and `only`."""
+        uppers = self._uppers
+        if len(uppers) == 1 and uppers[0] == self._near and (lower - self._near) & _MASK == 1:
+            # The one range goes on.
+            uppers[0] = self._near = self._near + 1 + ((upper - lower) & _MASK)
+            return self._lowers[0] & _MASK, upper
+        self.add(lower, upper)
+        return self.only
+
     def discard(self, lower: int, upper: int | None = None) -> None:
         """Take out one number, or all from ``lower`` to ``upper``, as far as they are in.
 

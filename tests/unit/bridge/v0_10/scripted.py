@@ -24,6 +24,7 @@ from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command, Struct, Unknown
 
 QUEUE = "q"
+_SETTLEMENTS = amqp.BasicAck | amqp.BasicReject | amqp.BasicNack
 
 
 def plain_header(body: bytes) -> bytes:
@@ -51,7 +52,8 @@ class ScriptedQueue:
     """A queue and the channels of one session, as RabbitMQ has them.
 
     A lazy one keeps deliveries to itself until it is asked something that the queue does not answer: they are
-    on their way from there to the channel, which passes answers on first.
+    on their way from there to the channel, which passes answers on first. It answers queue.declare before it
+    hears of settlements, but of those that it had when it answered the last one.
     """
 
     def __init__(self, say: Callable[[int, FromBroker], None], *, is_lazy: bool = False) -> None:
@@ -65,6 +67,9 @@ class ScriptedQueue:
         self._say = say
         self._is_lazy = is_lazy
         self._coming: list[FromBroker] = []
+        #: Not heard yet.
+        self._settlements: deque[Method] = deque()
+        self._overtaken = 0
         self._prefetch = 0
         self._positions = 0
         self._tags = 0
@@ -87,7 +92,11 @@ class ScriptedQueue:
         self.tick()
 
     def tick(self) -> None:
-        """What is on its way arrives."""
+        """All that is on its way arrives."""
+        self._hear_settlements()
+        self._bring()
+
+    def _bring(self) -> None:
         coming, self._coming = self._coming, []
         for told in coming:
             self._say(self._main, told)
@@ -96,13 +105,31 @@ class ScriptedQueue:
         self.asked.append(method)
         if method.CLASS_ID == amqp.BasicGet.CLASS_ID:
             self._main = channel
+        if isinstance(method, _SETTLEMENTS):
+            self._settlements.append(method)
+            if not self._is_lazy:
+                self.tick()
+            return
+        if isinstance(method, amqp.QueueDeclare):
+            self._hear_settlements(self._overtaken)
+        elif not isinstance(method, amqp.BasicQos):
+            self._hear_settlements()
         if not isinstance(method, amqp.BasicGet | amqp.QueueDeclare):
-            self.tick()
+            self._bring()
         answer = self._answer(method)
         if answer is not None:
             told = answer if isinstance(answer, FromBroker) else FromBroker(channel, answer)
             self._say(channel, told)
+        if isinstance(method, amqp.QueueDeclare):
+            self._overtaken = len(self._settlements)
         self._dispatch()
+
+    def _hear_settlements(self, most: int | None = None) -> None:
+        self._overtaken = 0
+        while self._settlements and most != 0:
+            self._answer(self._settlements.popleft())
+            self._dispatch()
+            most = None if most is None else most - 1
 
     def _answer(self, method: Method) -> Method | FromBroker | None:
         match method:
@@ -173,7 +200,7 @@ class ScriptedQueue:
             deliver = amqp.BasicDeliver(consumer.tag, tag, message.redelivered, "", QUEUE)
             self._coming.append(FromBroker(self._main, deliver, plain_header(message.body), message.body))
         if not self._is_lazy:
-            self.tick()
+            self._bring()
 
 
 @define(eq=False)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from amqpgate.bridge.v0_10 import build, copying
 from amqpgate.protocol.frames import FRAME_HEADER, FRAME_METHOD, body_frames, encode_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
-from amqpgate.wire.generated.v0_9_1 import BasicDeliver, BasicProperties, BasicPublish
+from amqpgate.wire.generated.v0_9_1 import BasicAck, BasicDeliver, BasicNack, BasicProperties, BasicPublish
 
 METHOD = BasicPublish(exchange="e", routing_key="k").encode()
 PROPERTIES = BasicProperties("text/plain", message_id="1")
@@ -32,3 +32,25 @@ def test_delivery_tags(tag: int) -> None:
     expected = BasicDeliver("ctag", tag, False, "e", "k").encode()
     for tagged in (build.tagged, copying.tagged):
         assert tagged(method, 9, tag) == expected
+
+
+ACK = encode_frame(FRAME_METHOD, 7, BasicAck(258, multiple=True).encode())
+#: Where it says its channel, its tag and its bits; all else is what makes it a basic.ack.
+VARIABLE = {1, 2, *range(11, 20)}
+
+
+@given(st.integers(0, 0xFFFF), st.integers(0, 2**64 - 1), st.booleans())
+def test_confirms(number: int, tag: int, multiple: bool) -> None:
+    frame = encode_frame(FRAME_METHOD, number, BasicAck(tag, multiple=multiple).encode())
+    for basic_ack in (build.basic_ack, copying.basic_ack):
+        assert basic_ack(frame) == (number, tag, multiple)
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [b"", ACK[:-1], ACK * 2, ACK + b"\0", encode_frame(FRAME_METHOD, 7, BasicNack(258).encode())]
+    + [ACK[:at] + bytes([ACK[at] ^ 1]) + ACK[at + 1 :] for at in range(len(ACK)) if at not in VARIABLE],
+)
+def test_what_is_no_confirm_alone(frames: bytes) -> None:
+    for basic_ack in (build.basic_ack, copying.basic_ack):
+        assert basic_ack(frames) is None

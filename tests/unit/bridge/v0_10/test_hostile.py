@@ -266,7 +266,9 @@ def test_queue_of_a_session_that_failed_goes_once_there_is_a_channel() -> None:
     lab.do(amqp10.QueueDeclare(queue=b"own", exclusive=True, auto_delete=True))
     lab.do(amqp10.QueueQuery(queue=b"none"))
     numbers = lab.translator._link.numbers
-    other = BridgedChannel(ChannelUse.ASK, numbers, CanonicalWriter(), lambda *_: None, object())
+    other = BridgedChannel(
+        ChannelUse.ASK, numbers, CanonicalWriter(), lambda *_: None, lambda *_: False, object()
+    )
     other.open()
     lab.do(amqp10.MessageCancel(destination=b"none"))
     assert [one.error_code for one in exceptions(lab)] == [404]

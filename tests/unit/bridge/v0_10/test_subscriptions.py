@@ -9,6 +9,7 @@ from amqpgate.bridge.v0_10.frames import FromBroker
 from amqpgate.bridge.v0_10.topology import KnownQueue
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command
 from amqpgate.wire.v0_10.types import Map, Value
@@ -350,7 +351,46 @@ def test_flush_waits_for_what_is_on_its_way() -> None:
     stage.hear()
     assert bodies(stage) == [b"1"]
     assert flush in stage.client.finished
-    assert names(stage) == [*["queue.declare", "basic.qos"] * 2, "basic.get"]
+    assert names(stage) == [*["queue.declare", "basic.qos"] * 2, "basic.get", "basic.qos"]
+
+
+@pytest.mark.parametrize("more", [[b"3"], [b"3", b"4"], [b"3", b"4", b"5", b"6"]])
+def test_flush_waits_for_what_settlements_make_the_queue_give(more: list[bytes]) -> None:
+    """It was full, and the queue answers before it looks at settlements."""
+    stage = Stage(is_lazy=True)
+    stage.do(subscribe(), mode(CREDIT), byte_credit(), messages(2))
+    for body in (b"1", b"2", *more):
+        stage.queue.publish(body)
+    stage.hear()
+    assert bodies(stage) == [b"1", b"2"]
+    stage.say(amqp10.MessageAccept(transfers=ids(0, 1)))
+    stage.take_asked()
+    assert stage.do(byte_credit(), messages(9), amqp10.MessageFlush(destination=b"d")) == more
+    # Nothing is got before: what a queue gives to a consumer is older, and RabbitMQ's give 200 at once.
+    assert names(stage)[:3] == ["queue.declare", "queue.declare", "basic.qos"]
+
+
+@pytest.mark.parametrize("accept_mode", [EXPLICIT, NONE])
+def test_flush_waits_for_what_the_queue_gives_before_it_is_found_empty(
+    accept_mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes behind the answer to basic.get."""
+    stage = Stage(is_lazy=True)
+    stage.do(subscribe(accept_mode=accept_mode), byte_credit(), messages(2))
+    hear, coming = stage.queue.hear, [b"1"]
+
+    def asked(channel: int, method: Method) -> None:
+        if isinstance(method, amqp.BasicGet) and coming:
+            stage.queue.publish(coming.pop())
+        hear(channel, method)
+
+    monkeypatch.setattr(stage.queue, "hear", asked)
+    flush = stage.say(amqp10.MessageFlush(destination=b"d"))
+    found: list[bool] = []
+    stage.client.on_transfer = lambda _: found.append(flush in stage.client.finished)
+    stage.hear()
+    assert bodies(stage) == [b"1"]
+    assert found == [False]
 
 
 def test_flush_gets_nothing_before_what_is_on_its_way() -> None:

@@ -213,11 +213,11 @@ def test_a_segment_in_parts_is_as_large_as_a_frame_at_most() -> None:
 def test_empty_parts_cost_nothing() -> None:
     assembler = Assembler()
     assembler.feed(of(B | b, COMMAND, b"x"))
-    ((_, before),) = assembler._assemblies.items()
+    ((_, before),) = assembler.assemblies.items()
     size = sys.getsizeof(before.data)
     for _ in range(10_000):
         assembler.feed(of(B, COMMAND, b""))
-    ((_, after),) = assembler._assemblies.items()
+    ((_, after),) = assembler.assemblies.items()
     assert sys.getsizeof(after.data) == size
 
 
@@ -227,7 +227,7 @@ def test_bodies_are_not_kept() -> None:
         assembler.feed(frame)
     for _ in range(100):
         assembler.feed(of(E, BODY, bytes(60_000)))
-    (assembly,) = assembler._assemblies.values()
+    (assembly,) = assembler.assemblies.values()
     assert assembly.data is None
 
 
@@ -235,7 +235,7 @@ def test_what_is_whole_leaves_nothing() -> None:
     assembler = Assembler()
     for frame in (C, H, of(E | b | e, BODY, b"x"), of(ALONE, COMMAND, SYNC), of(ALONE, CONTROL, HEARTBEAT)):
         assembler.feed(frame)
-    assert not assembler._assemblies
+    assert not assembler.assemblies
 
 
 def test_what_a_session_leaves_under_way_goes_on_or_makes_room() -> None:
@@ -244,7 +244,7 @@ def test_what_a_session_leaves_under_way_goes_on_or_makes_room() -> None:
     assembler.abandon(0)
     assert assembler.feed(H) == HeaderIn(0, KEY, True)
     assert assembler.feed(of(ALONE, COMMAND, SYNC)) == CommandIn(0, amqp.ExecutionSync(), False, False)
-    assert not assembler._assemblies
+    assert not assembler.assemblies
 
 
 def test_what_makes_room_is_no_longer_counted() -> None:
@@ -253,4 +253,4 @@ def test_what_makes_room_is_no_longer_counted() -> None:
         assembler.feed(of(B | E | b, COMMAND, SYNC[:2]))
         assembler.abandon(0)
     assembler.feed(of(ALONE, COMMAND, SYNC))
-    assert not assembler._assemblies
+    assert not assembler.assemblies

@@ -173,3 +173,20 @@ def test_as_many_ranges_as_it_may_hold_and_no_more() -> None:
     held.add(30)
     held.discard(20)
     assert held.frozen() == SequenceSet(((0, 15), (21, 25), (30, 30)))
+
+
+@given(
+    st.sampled_from([0, 5, 2**31 - 3, 2**32 - 4]),
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4), st.booleans()), max_size=20),
+)
+def test_reach_adds_and_says_what_there_is(base: int, steps: list[tuple[int, int, bool]]) -> None:
+    one, other = RangeSet(), RangeSet()
+    for offset, more, discards in steps:
+        lower, upper = serial_add(base, offset), serial_add(base, offset + more)
+        if discards:
+            one.discard(lower, upper)
+            other.discard(lower, upper)
+            continue
+        other.add(lower, upper)
+        assert one.reach(lower, upper) == other.only
+        assert one.frozen() == other.frozen()
