@@ -21,7 +21,6 @@ import attrs
 from opentelemetry.trace import (
     Link,
     NonRecordingSpan,
-    Span,
     SpanContext,
     SpanKind,
     Status,
@@ -31,6 +30,7 @@ from opentelemetry.trace import (
 
 from amqpgate.telemetry.tracing.context import NOTHING
 from amqpgate.telemetry.tracing.export import Export
+from amqpgate.telemetry.tracing.open_span import OpenSpan
 from amqpgate.telemetry.tracing.semconv import Key, Names, Value
 
 _FAILED: Final = Status(StatusCode.ERROR)
@@ -66,30 +66,49 @@ class Spans:
         parent: SpanContext | None = None,
         link: SpanContext | None = None,
         at: int | None = None,
-    ) -> Span:
+    ) -> OpenSpan:
         """``target`` is what stands in the name behind the operation, if anything; ``link`` the span that has
         made the message; ``at`` in nanoseconds since 1970, else now."""
-        kind_of_operation, kind = sort.value
-        given: dict[Key, Value | None] = {Key.OPERATION_TYPE: kind_of_operation}
+        named = self.named(sort, operation, values)
+        return self.begin(sort, f"{operation} {target}" if target else operation, named, parent, link, at)
+
+    def named(self, sort: Sort, operation: str, values: Mapping[Key, Value | None]) -> dict[str, Value]:
+        """The attributes of such spans."""
+        given: dict[Key, Value | None] = {Key.OPERATION_TYPE: sort.value[0]}
         if sort is not Sort.STAGE:
             given[Key.OPERATION] = operation
-        context = NOTHING if parent is None else set_span_in_context(NonRecordingSpan(parent), NOTHING)
+        return self.names.attributes({**given, **values})
+
+    def begin(
+        self,
+        sort: Sort,
+        name: str,
+        attributes: dict[str, Value],
+        parent: SpanContext | None,
+        link: SpanContext | None,
+        at: int | None,
+    ) -> OpenSpan:
+        """As ``start``, with the name and the attributes of the span, which are its own."""
+        kind = sort.value[1]
+        maker = self.export.maker
+        if maker is not None:
+            return maker.start(name, kind, attributes, parent, link, at)
         return self.export.tracer.start_span(
-            f"{operation} {target}" if target else operation,
-            context=context,
+            name,
+            context=NOTHING if parent is None else set_span_in_context(NonRecordingSpan(parent), NOTHING),
             kind=kind,
-            attributes=self.names.attributes({**given, **values}),
+            attributes=attributes,
             links=[] if link is None else [Link(link)],
             start_time=at,
         )
 
     def happened(
-        self, span: Span, event: str, values: Mapping[Key, Value | None], at: int | None = None
+        self, span: OpenSpan, event: str, values: Mapping[Key, Value | None], at: int | None = None
     ) -> None:
         """Something that is told in an event."""
         span.add_event(event, self.names.attributes(values), at)
 
-    def failed(self, span: Span, why: str) -> None:
+    def failed(self, span: OpenSpan, why: str) -> None:
         """The operation has failed; ``why`` is one of few: a reply code's name, or a word."""
         span.set_status(_FAILED)
         for name, value in self.names.attributes({Key.ERROR: why}).items():
