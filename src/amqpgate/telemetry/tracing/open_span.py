@@ -1,7 +1,7 @@
-"""A span that is under way, as compact as can be: the SDK's own takes five times as long to make.
+"""A message's span that is under way, as compact as can be: the SDK's own takes five times as long to make.
 
 It becomes one of the SDK's when it ends. Where the environment limits spans, or switches the SDK off, they
-are the SDK's from the start.
+are the SDK's from the start. So are those of requests and set-ups, of which there are few.
 """
 
 from __future__ import annotations
@@ -132,9 +132,9 @@ class SpanMaker:
         attributes: dict[str, Value],
         parent: SpanContext | None,
         link: SpanContext | None,
-        at: int | None,
+        at: int,
     ) -> OpenSpan:
-        """One that begins ``at`` that time, in nanoseconds since 1970, or now. The attributes are its own."""
+        """One that begins ``at`` that time, in nanoseconds since 1970. The attributes are its own."""
         ids = self.ids
         span = ids.generate_span_id()
         if parent is None:
@@ -143,5 +143,4 @@ class SpanMaker:
             is_random = parent.trace_flags & TraceFlags.RANDOM_TRACE_ID
             flags = self._flags[1 if is_random else 2]
             context = SpanContext(parent.trace_id, span, False, flags, parent.trace_state)
-        began = time.time_ns() if at is None else at
-        return _CompactSpan(self, name, kind, context, parent, link, began, attributes)
+        return _CompactSpan(self, name, kind, context, parent, link, at, attributes)

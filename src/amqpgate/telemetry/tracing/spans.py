@@ -69,36 +69,46 @@ class Spans:
     ) -> OpenSpan:
         """``target`` is what stands in the name behind the operation, if anything; ``link`` the span that has
         made the message; ``at`` in nanoseconds since 1970, else now."""
-        named = self.named(sort, operation, values)
-        return self.begin(sort, f"{operation} {target}" if target else operation, named, parent, link, at)
-
-    def named(self, sort: Sort, operation: str, values: Mapping[Key, Value | None]) -> dict[str, Value]:
-        """The attributes of such spans."""
-        given: dict[Key, Value | None] = {Key.OPERATION_TYPE: sort.value[0]}
+        kind_of_operation, kind = sort.value
+        given: dict[Key, Value | None] = {Key.OPERATION_TYPE: kind_of_operation}
         if sort is not Sort.STAGE:
             given[Key.OPERATION] = operation
-        return self.names.attributes({**given, **values})
+        return self.export.tracer.start_span(
+            f"{operation} {target}" if target else operation,
+            context=NOTHING if parent is None else set_span_in_context(NonRecordingSpan(parent), NOTHING),
+            kind=kind,
+            attributes=self.names.attributes({**given, **values}),
+            links=[] if link is None else [Link(link)],
+            start_time=at,
+        )
 
-    def begin(
+    def named(self, sort: Sort, operation: str, values: Mapping[Key, Value | None]) -> dict[str, Value]:
+        """Attributes that the spans of messages have alike."""
+        return self.names.attributes({Key.OPERATION_TYPE: sort.value[0], Key.OPERATION: operation, **values})
+
+    def start_message(
         self,
         sort: Sort,
         name: str,
         attributes: dict[str, Value],
-        parent: SpanContext | None,
-        link: SpanContext | None,
-        at: int | None,
+        maker: SpanContext | None,
+        at: int,
+        *,
+        is_parent: bool,
     ) -> OpenSpan:
-        """As ``start``, with the name and the attributes of the span, which are its own."""
-        kind = sort.value[1]
-        maker = self.export.maker
-        if maker is not None:
-            return maker.start(name, kind, attributes, parent, link, at)
+        """As ``start``, of a message, of which there may be many. The attributes are the span's own.
+
+        ``maker`` is the span that has made the message, and its parent where ``is_parent``.
+        """
+        parent, compact = maker if is_parent else None, self.export.maker
+        if compact is not None:
+            return compact.start(name, sort.value[1], attributes, parent, maker, at)
         return self.export.tracer.start_span(
             name,
             context=NOTHING if parent is None else set_span_in_context(NonRecordingSpan(parent), NOTHING),
-            kind=kind,
+            kind=sort.value[1],
             attributes=attributes,
-            links=[] if link is None else [Link(link)],
+            links=[] if maker is None else [Link(maker)],
             start_time=at,
         )
 

@@ -45,22 +45,22 @@ class Way:
         return span
 
 
-@pytest.mark.parametrize("sort", Sort)
-@pytest.mark.parametrize("parent", [None, 1, 3], ids=["root", "child", "child of a random trace"])
-@pytest.mark.parametrize("link", [None, 1])
+@pytest.mark.parametrize("sort", [Sort.CREATE, Sort.SEND, Sort.PROCESS])
+@pytest.mark.parametrize("maker", [None, 1, 3], ids=["nobody's", "somebody's", "of a random trace"])
+@pytest.mark.parametrize("is_parent", [False, True])
 @pytest.mark.parametrize("fails", [False, True])
-def test_both_ways_say_the_same(sort: Sort, parent: int | None, link: int | None, fails: bool) -> None:
+def test_both_ways_say_the_same(sort: Sort, maker: int | None, is_parent: bool, fails: bool) -> None:
     said = []
     for is_compact in (True, False):
         way = Way(is_compact=is_compact)
-        span = way.spans.start(
+        named = way.spans.named(sort, "publish", {Key.USER: "guest", Key.BODY_SIZE: 7, Key.VHOST: None})
+        span = way.spans.start_message(
             sort,
-            "publish",
-            "orders",
-            {Key.USER: "guest", Key.BODY_SIZE: 7, Key.VHOST: None},
-            parent=None if parent is None else context(parent),
-            link=None if link is None else context(link),
-            at=1_000,
+            "publish orders",
+            named,
+            None if maker is None else context(maker),
+            1_000,
+            is_parent=is_parent,
         )
         if fails:
             way.spans.happened(span, THROTTLED, {Key.WAITED: 0.5}, 1_500)
@@ -78,7 +78,7 @@ def test_both_ways_say_the_same(sort: Sort, parent: int | None, link: int | None
                 [(event.name, dict(event.attributes or {}), event.timestamp) for event in one.events],
                 [(link.context, dict(link.attributes or {})) for link in one.links],
                 *(mine.trace_flags, mine.trace_state, mine.is_remote),
-                mine.trace_id if parent is not None else None,
+                mine.trace_id if is_parent and maker is not None else None,
                 one.instrumentation_scope,
             )
         )
@@ -87,7 +87,10 @@ def test_both_ways_say_the_same(sort: Sort, parent: int | None, link: int | None
 
 def test_no_two_have_one_number() -> None:
     way = Way(is_compact=True)
-    contexts = [way.spans.start(Sort.SEND, "publish", "", {}).get_span_context() for _ in range(100)]
+    contexts = [
+        way.spans.start_message(Sort.SEND, "publish", {}, None, 1, is_parent=True).get_span_context()
+        for _ in range(100)
+    ]
     assert len({one.span_id for one in contexts}) == len({one.trace_id for one in contexts}) == 100
 
 
@@ -107,7 +110,8 @@ def test_what_the_environment_asks_for_is_the_sdks(
     export = Export(settings, "1", TraceCounters(CollectorRegistry()))
     try:
         assert export.maker is None
-        span = Spans(export, Names()).start(Sort.SEND, "publish", "", {Key.USER: "guest" * 10})
+        spans = Spans(export, Names())
+        span = spans.start_message(Sort.SEND, "publish", {"user": "guest" * 10}, None, 1, is_parent=True)
         assert span.get_span_context().is_valid == (name != "OTEL_SDK_DISABLED")
     finally:
         export.close(0)

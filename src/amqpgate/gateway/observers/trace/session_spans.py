@@ -125,13 +125,13 @@ class SessionSpans:
             Key.BODY_SIZE: chosen.header.body_size,
             Key.TRACE_RULE: f"{decision.policy}/{decision.rule}",
         }
-        return spans.begin(
+        return spans.start_message(
             sort,
             f"{operation} {target}" if target else operation,
             named | spans.names.attributes(more),
-            chosen.maker if decision.respects_parent else None,
             chosen.maker,
             at,
+            is_parent=decision.respects_parent,
         )
 
     def operation(self, operation: Operation, decision: TraceDecision, since: int) -> OpenSpan:
