@@ -32,7 +32,7 @@ from amqpgate.admin.streaming import while_heard
 from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.policy.engine.taps import MatchError, parse
 from amqpgate.telemetry.answers import JSON, Args
-from amqpgate.telemetry.events import Item
+from amqpgate.telemetry.events import Item, at_hand
 from amqpgate.yamldoc import Secret
 
 #: Taps at once.
@@ -43,6 +43,8 @@ LONGEST: Final = 86400.0
 _REST: Final = 1.0
 #: Seconds for which a client may read nothing.
 _PATIENCE: Final = 30.0
+#: Bytes from which on lines are sent, though there are more.
+_AT_ONCE: Final = 64 << 10
 
 
 def tap_handlers(subject: AdminSubject, token: Secret | None, over: trio.Event) -> list[Route]:
@@ -146,35 +148,45 @@ class _Tap(Response):
     async def _tell(self, name: str, send: Send) -> None:
         async with self._subject.stream("tap", self._args) as items:
             until = trio.current_time() + self._seconds
-            while self._shown < self._count and await self._pass_on(items, send, until):
+            while await self._pass_on(items, send, until, self._count):
                 pass
             answers = await self._subject.call("untap", {"tap": name})
             counts = [cast("Mapping[str, int]", answer) for answer in answers.values() if answer is not None]
             shown = min(self._count, sum(count["shown"] for count in counts))
             until = trio.current_time() + _REST
-            while self._shown < shown and await self._pass_on(items, send, until):
+            while await self._pass_on(items, send, until, shown):
                 pass
             matched = sum(count["matched"] for count in counts)
-            await _line(send, {"event": "end", "matched": matched, "shown": self._shown})
+            await _say(send, _line({"event": "end", "matched": matched, "shown": self._shown}))
         await send({"type": "http.response.body"})
 
-    async def _pass_on(self, items: AsyncIterator[Item], send: Send, until: float) -> bool:
-        """Whether there was one more item until then."""
+    async def _pass_on(self, items: AsyncIterator[Item], send: Send, until: float, most: float) -> bool:
+        """Show what there is, of so many operations in all at most. Whether more may come until then."""
+        if self._shown >= most:
+            return False
         item = None
         with trio.move_on_at(until):
             item = await anext(items, None)
         if item is None:
             return False
-        told = cast("Mapping[str, JSON]", item[1])
-        # Those that did not fit are among those that matched.
-        if told["event"] != "dropped":
-            self._shown += told["event"] == "operation"
-            await _line(send, {"event": told["event"], "worker": item[0], **told})
+        text = b""
+        while item is not None:
+            told = cast("Mapping[str, JSON]", item[1])
+            # Those that did not fit are among those that matched.
+            if told["event"] != "dropped":
+                self._shown += told["event"] == "operation"
+                text += _line({"event": told["event"], "worker": item[0], **told})
+            item = at_hand(items) if self._shown < most and len(text) < _AT_ONCE else None
+        if text:
+            await _say(send, text)
         return True
 
 
-async def _line(send: Send, line: Mapping[str, JSON]) -> None:
+def _line(line: Mapping[str, JSON]) -> bytes:
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+
+
+async def _say(send: Send, text: bytes) -> None:
     """Raises ``trio.TooSlowError`` where nobody reads."""
-    text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
     with trio.fail_after(_PATIENCE):
         await send({"type": "http.response.body", "body": text, "more_body": True})

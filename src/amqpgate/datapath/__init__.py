@@ -14,7 +14,8 @@ What is where
     ``relay``      one session; ``link``: one connection to a broker that several sessions share
     ``tables``     what each method means to the scanner, the results of a scan, the state of a lane
     ``scanner``    chooses the scanner
-    ``driver``     who waits on the pump: a trio task, or trio as its guest
+    ``driver``     who waits on the pump: a trio task, or trio as its ``guest``
+    ``accepting``  connections of a listening socket
 
     The plain scanner, the executable specification of the compiled one (``_scan.pyx``):
     ``reference``  the scan; ``framing``: the check that each frame undergoes first

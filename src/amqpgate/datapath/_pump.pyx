@@ -13,7 +13,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
-from libc.errno cimport EAGAIN, EINTR, ENOMEM, errno
+from libc.errno cimport EAFNOSUPPORT, EAGAIN, EINTR, ENOMEM, errno
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset, strerror
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, itimerspec, timespec
@@ -41,6 +41,7 @@ from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
 include "_bytes.pxi"
 include "_numbers.pxi"
 include "_system.pxi"
+include "_accept.pxi"
 
 cdef enum:
     MAX_EVENTS = 256
@@ -78,13 +79,14 @@ cdef class Pump(Pooling):
     cdef double due
     cdef double look_every, look_at
     cdef object late
-    cdef int attended
-    cdef object attending
+    cdef dict attending
     cdef dict going
     cdef bint closed, interrupted
+    #: In `epoll_wait`, for as long as nothing comes.
+    cdef bint waits
 
     def __cinit__(self):
-        self.epoll = self.timer = self.event = self.attended = -1
+        self.epoll = self.timer = self.event = -1
 
     def __init__(self, *, Py_ssize_t high, Py_ssize_t low, Py_ssize_t largest_frame, clock=None, on_failure):
         self.high = high
@@ -99,6 +101,7 @@ cdef class Pump(Pooling):
         self.landing = self.view[self.base:]
         self.unserved = []
         self.ready = []
+        self.attending = {}
         self.going = {}
         self.lost = []
         self.left = []
@@ -168,11 +171,11 @@ cdef class Pump(Pooling):
 
     def attend(self, int fd, callback):
         """See ``pump.Pump.attend``."""
-        if self.attended >= 0:
-            self.control(EPOLL_CTL_DEL, self.attended, 0)
-        self.attended = fd
-        self.attending = callback
-        if fd >= 0:
+        if self.attending.pop(fd, None) is not None:
+            self.control(EPOLL_CTL_DEL, fd, 0)
+        if callback is not None:
+            self.make_room(fd)
+            self.attending[fd] = callback
             self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
 
     @property
@@ -375,11 +378,13 @@ cdef class Pump(Pooling):
         cdef list late = None, ready = None
         cdef double until
         cdef bint attends = False
-        if milliseconds == 0:
+        if milliseconds == 0 or self.interrupted:
             n = epoll_wait(self.epoll, events, MAX_EVENTS, 0)
         else:
+            self.waits = True
             with nogil:
                 n = epoll_wait(self.epoll, events, MAX_EVENTS, milliseconds)
+            self.waits = False
         self.tick()
         until = self.now + ROUND
         if self.ready:
@@ -398,11 +403,10 @@ cdef class Pump(Pooling):
                     if fd == self.timer:
                         self.armed = NEVER
                     continue
-                if fd == self.attended:
-                    attends = True
-                    continue
                 found = self.by_fd[fd]
-                if found != NULL:
+                if found == NULL:
+                    attends = True
+                else:
                     if i % LOOKS == LOOKS - 1:
                         self.look()
                     self.heed(<RelayEndpoint>found, events[i].events, late or self.latest >= until)
@@ -428,10 +432,14 @@ cdef class Pump(Pooling):
             for party, end, side, error in untold:
                 self.tell_end(party, end, side, error)
         if attends:
-            try:
-                self.attending()
-            except Exception as failure:
-                self.note(failure)
+            for i in range(n):
+                # Another one may have taken it out.
+                callback = self.attending.get(events[i].data.fd)
+                if callback is not None:
+                    try:
+                        callback()
+                    except Exception as failure:
+                        self.note(failure)
         self.arm()
         if self.unserved or self.ready:
             self.wake()
@@ -471,7 +479,9 @@ cdef class Pump(Pooling):
     def interrupt(self):
         """Make ``run``, or a waiting ``step``, return. Safe from other threads and signal handlers."""
         self.interrupted = True
-        self.wake()
+        # Both are read and written with the interpreter's lock: who does not wait sees it before it does.
+        if self.waits:
+            self.wake()
 
     # -- sockets ---------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from amqpgate.datapath.scanner import Channels, FlowTable, Lane
 from amqpgate.datapath.tables import Side
 
 if TYPE_CHECKING:
+    from amqpgate.datapath.accepting import accept
     from amqpgate.datapath.endpoint import PlainLinkEndpoint as LinkEndpoint
     from amqpgate.datapath.endpoint import PlainPooledEndpoint as PooledEndpoint
     from amqpgate.datapath.endpoint import PlainRelayEndpoint as RelayEndpoint
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     COMPILED = True
 else:
     try:
-        from amqpgate.datapath._pump import LinkEndpoint, PooledEndpoint, Pump, RelayEndpoint
+        from amqpgate.datapath._pump import LinkEndpoint, PooledEndpoint, Pump, RelayEndpoint, accept
 
         COMPILED = True
     except ImportError:
+        from amqpgate.datapath.accepting import accept
         from amqpgate.datapath.endpoint import PlainLinkEndpoint as LinkEndpoint
         from amqpgate.datapath.endpoint import PlainPooledEndpoint as PooledEndpoint
         from amqpgate.datapath.endpoint import PlainRelayEndpoint as RelayEndpoint
@@ -36,6 +38,7 @@ __all__ = [
     "PooledEndpoint",
     "Pump",
     "RelayEndpoint",
+    "accept",
     "make_link",
     "make_pooled_relay",
     "make_relay",

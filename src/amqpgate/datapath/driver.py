@@ -3,32 +3,23 @@
 ``drive``       a trio task: works under any ``trio.run``, in tests too
 ``run_hosted``  the pump's own loop, with trio as its guest: what ``amqpgate run`` uses
 
-As a guest, trio does its waiting in a thread of its own and runs its tasks between the pump's
-steps. An event of an established session then costs one ``epoll_wait`` and no trick of trio's
-scheduler: with one message in flight the relay costs 0.9 of HAProxy instead of 2.2 (the study behind
-the design; ``make bench`` repeats it). Whatever waits in trio costs a thread's turn more,
-which is why set-ups do not (`gateway.transport.fibers`).
+As a guest, trio runs its tasks between the pump's steps, and the pump waits for both (`datapath.guest`). An
+event of an established session then costs one ``epoll_wait`` and no trick of trio's scheduler: with one
+message in flight the relay costs 0.9 of HAProxy instead of 2.2 (the study behind the design; ``make bench``
+repeats it).
 """
 
 from __future__ import annotations
 
-import contextlib
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple, cast
 
 import outcome
 import trio
 
 from amqpgate.datapath.engine import Pump
-from amqpgate.datapath.guest import be_modest, tick_without_thread
-from amqpgate.logs import RECURRING
-
-log = logging.getLogger(__name__)
-
-#: Seconds until trio is given another try to wait.
-_BREATH = 0.05
+from amqpgate.datapath.guest import Guest, host
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -63,7 +54,9 @@ def run_hosted(pump: Pump, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) 
         host_uses_signal_set_wakeup_fd=False,
         restrict_keyboard_interrupt_to_checkpoints=True,
     )
-    be_modest(callbacks[0])
+    guest = host(callbacks[0], pump)
+    if guest is not None:
+        return cast(T, _until_over(pump, guest).unwrap())
     while not ended:
         if callbacks:
             pump.step()
@@ -71,16 +64,17 @@ def run_hosted(pump: Pump, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) 
             pump.run()
         # Those that are added meanwhile wait for the next round, so that sockets get their turn.
         for _ in range(len(callbacks)):
-            callback = callbacks.popleft()
-            try:
-                callback()
-            except (RuntimeError, MemoryError) as error:
-                tick = tick_without_thread(callback)
-                if tick is None:
-                    raise
-                # Nothing had come for trio, and it has no thread to wait in: it looks again a moment later.
-                with contextlib.suppress(MemoryError):
-                    log.error("no thread to wait in: %s", error, extra=RECURRING)
-                callbacks.append(tick)
-                pump.step(_BREATH)
+            callbacks.popleft()()
     return ended[0].unwrap()
+
+
+def _until_over(pump: Pump, guest: Guest) -> outcome.Outcome[object]:
+    try:
+        while (end := guest.tick()) is None:
+            if guest.is_due:
+                pump.step(guest.pause)
+            else:
+                pump.run()
+        return end
+    finally:
+        guest.close()

@@ -334,8 +334,8 @@ class Pump(Protocol):
         """Every so often tell ``late`` by how many seconds the loop got there too late."""
 
     def attend(self, fd: int, callback: Callable[[], None] | None) -> None:
-        """Call this in each step in which the descriptor is readable, after the turns of sockets; below zero:
-        nothing any more. The descriptor stays the caller's, who takes it out before it is closed."""
+        """Call this in each step in which the descriptor is readable, after the turns of sockets; None: not
+        any more. The descriptor stays the caller's, who takes it out before it is closed."""
 
     def step(self, timeout: float = 0) -> None:
         """Handle what is ready. Waits for it up to ``timeout`` seconds, for ever below zero.

@@ -65,8 +65,8 @@ class PlainPump:
         self._own_clock = clock is not None
         self._look_every = self._look_at = math.inf
         self._late: Callable[[float], None] = lambda _: None
-        self._attended = -1
-        self._attending: Callable[[], None] | None = None
+        #: By the descriptor that they are called for.
+        self._attending: dict[int, Callable[[], None]] = {}
         self._closed = False
         self._interrupted = False
 
@@ -91,10 +91,10 @@ class PlainPump:
 
     def attend(self, fd: int, callback: Callable[[], None] | None) -> None:
         """See ``engine.Pump``."""
-        if self._attended >= 0:
-            self._epoll.unregister(self._attended)
-        self._attended, self._attending = fd, callback
-        if fd >= 0:
+        if self._attending.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+        if callback is not None:
+            self._attending[fd] = callback
             self._epoll.register(fd, select.EPOLLIN)
 
     @property
@@ -250,10 +250,10 @@ class PlainPump:
             for fd, event in events:
                 if fd == schedule.event:
                     os.eventfd_read(fd)
-                elif fd == self._attended:
-                    attends = True
                 elif fd == self._timer.fileno():
                     self._timer.drain()
+                elif fd in self._attending:
+                    attends = True
                 elif (found := self._departures.sockets.get(fd)) is not None:
                     self._turns.heed(found, event, is_late=bool(late) or schedule.latest >= until)
             self._turns.serve(ready, schedule.latest + ROUND)
@@ -262,13 +262,19 @@ class PlainPump:
         self._run_timers()
         self._turns.hear_lost()
         self._departures.tell_again()
-        if attends and self._attending is not None:
-            try:
-                self._attending()
-            except Exception as error:
-                schedule.note(error)
+        if attends:
+            self._attend_to(events)
         if schedule.unserved or schedule.ready:
             schedule.wake()
+
+    def _attend_to(self, events: list[tuple[int, int]]) -> None:
+        for fd, _ in events:
+            # Another one may have taken it out.
+            if (callback := self._attending.get(fd)) is not None:
+                try:
+                    callback()
+                except Exception as error:
+                    self._schedule.note(error)
 
     def run(self) -> None:
         """Step for as long as nobody interrupts; what an interrupt cut short goes on at the next call."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, TypeAlias
 
 import attrs
@@ -61,6 +61,15 @@ class EventSubscriber:
     # Not a generator: that would be over when somebody stops waiting for its next item.
     def __aiter__(self) -> AsyncIterator[Item]:
         return aiter(self._receive)
+
+
+def at_hand(items: AsyncIterator[Item]) -> Item | None:
+    """The next item of a subscriber, if there is one already. Who waits for each has trio run for each."""
+    if isinstance(items, trio.MemoryReceiveChannel):
+        with suppress(trio.WouldBlock, trio.EndOfChannel):
+            item: Item = items.receive_nowait()
+            return item
+    return None
 
 
 @attrs.define(eq=False)

@@ -48,7 +48,7 @@ class Workers:
         return b""
 
 
-@attrs.define
+@attrs.define(slots=False)
 class Client:
     """One end of an ASGI application."""
 
@@ -137,6 +137,28 @@ async def test_the_end_says_how_many_matched(stage: Stage, autojump_clock: objec
         "frames": True,
     }
     assert trio.current_time() >= 5
+
+
+async def test_what_is_there_already_is_said_at_once(stage: Stage, autojump_clock: object) -> None:
+    """Up to some bytes: trio would run for each line otherwise."""
+    client = stage.client()
+    sizes: list[int] = []
+    send = client.send
+
+    async def look(message: dict[str, object]) -> None:
+        body = message.get("body", b"")
+        assert isinstance(body, bytes)
+        sizes.append(body.count(b"\n"))
+        await send(message)
+
+    client.send = look  # type: ignore[method-assign]
+    for _ in range(20):
+        stage.workers.subscriber.put(OPERATION)
+    for _ in range(3):
+        stage.workers.subscriber.put({**OPERATION, "body": "x" * (60 << 10)})
+    await client.ask("seconds=5")
+    # The head, the lines, the last line, and the end.
+    assert sizes == [0, 22, 1, 1, 0]
 
 
 async def test_it_ends_after_so_many(stage: Stage, autojump_clock: object) -> None:

@@ -11,8 +11,8 @@ nurseries, events) they have it run a function (`waiting.in_trio`), and wait for
                                         ├──▶ lets others have a turn ──▶ queued
                                         └──▶ over
 
-As a guest of the pump, trio hands each wait to a thread. A login takes some eight of those: without them one
-costs about half (spec/decisions/0041).
+A login waits some eight times: without trio's ways for each of them one costs about half
+(spec/decisions/0041).
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Fibers:
                 task_status.started()
                 await trio.sleep_forever()
         finally:
-            pump.attend(-1, None)
+            pump.attend(self.fileno(), None)
             self.is_closed, self._tasks = True, None
             self._cancel_all()
             while self._soon:

@@ -6,6 +6,7 @@ import errno
 import logging
 import socket
 
+from amqpgate.datapath import build
 from amqpgate.gateway.transport.method_stream import unpace
 from amqpgate.gateway.transport.waiting import sleep, wait_readable
 from amqpgate.logs import RECURRING
@@ -64,7 +65,7 @@ def take(sock: socket.socket, *, is_paced: bool = True) -> tuple[socket.socket, 
     """
     while True:
         try:
-            connection, address = sock.accept()
+            connection, (host, port) = build.accept(sock)
         except BlockingIOError:
             return None
         except ConnectionError:
@@ -73,7 +74,6 @@ def take(sock: socket.socket, *, is_paced: bool = True) -> tuple[socket.socket, 
             if error.errno not in _ITS_OWN_FAULT:
                 raise
         else:
-            connection.setblocking(False)
             if is_paced:
-                unpace(connection, address[0])
-            return connection, f"{address[0]}:{address[1]}"
+                unpace(connection, host)
+            return connection, f"{host}:{port}"

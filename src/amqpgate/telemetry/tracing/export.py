@@ -15,6 +15,7 @@ import os
 import threading
 import uuid
 from collections.abc import Sequence
+from typing import Final
 
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -26,6 +27,7 @@ from opentelemetry.trace import Tracer
 
 from amqpgate.config import Tracing
 from amqpgate.telemetry.tracing.counters import TraceCounters
+from amqpgate.telemetry.tracing.open_span import SpanMaker
 
 #: Spans in one request, at most: some hundred KiB.
 _BATCH = 512
@@ -133,6 +135,8 @@ class Export:
         provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
         provider.add_span_processor(self._queue)
         self.tracer: Tracer = provider.get_tracer("amqpgate", version)
+        #: None: the tracer is to make them.
+        self.maker: Final = SpanMaker.of(self.tracer, self._queue.on_end)
 
     def close(self, timeout: float) -> None:
         """Send what waits, for so many seconds at most, in which it blocks. Idempotent."""

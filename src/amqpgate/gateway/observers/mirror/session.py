@@ -31,6 +31,7 @@ from amqpgate.policy.engine.operations import PROPERTY_FLAGS
 from amqpgate.telemetry.mirrors import Reason
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
 
 PART: Final = "mirrors"
 
@@ -105,11 +106,11 @@ class MirrorObserver(SessionObserver):
 
     def released(self, release: Release, frames: bytes) -> bytes:
         """Begin the copy of a publish if it is to be copied, as the primary broker gets it."""
-        held, channel, feed = release.held, release.channel, self.feed
+        held, feed = release.held, self.feed
         if feed is not None and feed.mirror.wants(held.method.exchange):
             # Of those that are captured each that is shown stands for itself.
             weight = 1 if _is_captured(held.flow) else held.weight
-            self._copy(feed, channel, frames, weight, held.flow)
+            self._copy(feed, release, frames, weight)
         return frames
 
     def captured(self, side: Side, messages: Sequence[Captured]) -> None:
@@ -148,15 +149,20 @@ class MirrorObserver(SessionObserver):
             return "transaction"
         return "too_large" if size > feed.mirror.max_body_bytes else None
 
-    def _copy(self, feed: Feed, channel: int, frames: bytes, weight: int, flow: Flow) -> None:
+    def _copy(self, feed: Feed, release: Release, frames: bytes, weight: int) -> None:
         if not weight:
             return
-        queue = feed.queue
+        queue, channel, flow = feed.queue, release.channel, release.held.flow
         start = 8 + int.from_bytes(frames[3:7], "big")
+        payload = frames[start + 7 : -1]
+        method: Method = release.held.method
+        header = release.header
         try:
-            method = decode_method(frames[7 : start - 1])
-            payload = frames[start + 7 : -1]
-            header = decode_header(payload)
+            if frames[:start] != release.held.frame or payload != release.frame[7:-1]:
+                # It was changed.
+                method, header = decode_method(frames[7 : start - 1]), decode_header(payload)
+            elif header is None:
+                header = decode_header(payload)
         except ProtocolViolation:
             # The broker will not take it either, and the mirror's connection is not only this client's.
             queue.account.sampled()

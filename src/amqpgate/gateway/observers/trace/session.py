@@ -17,7 +17,6 @@ import time
 from collections.abc import Sequence
 
 import attrs
-from opentelemetry.trace import Span
 
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
@@ -33,9 +32,10 @@ from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import OPERATIONS, Operation, Peek, SessionTraces, TraceDecision
 from amqpgate.policy.engine.from_method import operation_of
+from amqpgate.telemetry.tracing.open_span import OpenSpan
 from amqpgate.telemetry.tracing.semconv import DENIED, THROTTLED
 from amqpgate.telemetry.tracing.spans import Sort
-from amqpgate.wire.codec import decode_header
+from amqpgate.wire.codec import ContentHeader, decode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -141,21 +141,27 @@ class TraceObserver(SessionObserver):
 
     # -- publishes -----------------------------------------------------------------------------
 
-    def _chosen(self, channel: int, held: HeldPublish, frame: memoryview) -> TracedMessage | None:
-        """Whether a publish is traced whose content header has come. One that cannot be read is not."""
+    def _chosen(
+        self, channel: int, held: HeldPublish, frame: memoryview, header: ContentHeader | None = None
+    ) -> TracedMessage | None:
+        """Whether a publish is traced whose content header has come. One that cannot be read is not.
+
+        ``header`` is what others have read.
+        """
         decision = self._held.pop(channel, None)
         if decision is None:
             return None
-        try:
-            header = decode_header(frame[7:-1])
-        except ProtocolViolation:
-            return None
+        if header is None:
+            try:
+                header = decode_header(frame[7:-1])
+            except ProtocolViolation:
+                return None
         return self.spans.choose(decision, header, len(frame) - 8, held.flow, held.weight)
 
     def released(self, release: Release, frames: bytes) -> bytes:
         """With a trace context in them."""
         held = release.held
-        chosen = self._chosen(release.channel, held, release.frame)
+        chosen = self._chosen(release.channel, held, release.frame, release.header)
         if chosen is None or not self.under_way.has_room():
             return frames
         fits = len(frames) - header_at(frames) + ADDED <= self.under_way.relay.up.out_frame_max
@@ -255,7 +261,7 @@ class TraceObserver(SessionObserver):
     def answered(self, channel: int, method: Method) -> None:
         self.under_way.heard(channel, method)
 
-    def _request(self, method: Method, last_queue: str, since: int) -> Span | None:
+    def _request(self, method: Method, last_queue: str, since: int) -> OpenSpan | None:
         name = amqp.BasicRecover.NAME if isinstance(method, amqp.BasicRecoverAsync) else method.NAME
         if name not in OPERATIONS or not self._is_about(name):
             return None

@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 import attrs
-from opentelemetry.trace import Span, SpanContext
+from opentelemetry.trace import SpanContext
 
 from amqpgate.datapath.scanner import Flow
 from amqpgate.gateway.limits.sampler import stands_for
@@ -15,6 +15,7 @@ from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.policy import Operation, TraceDecision, Verdict
 from amqpgate.policy.engine.conditions import TRACEPARENT
 from amqpgate.telemetry.tracing.context import context_in
+from amqpgate.telemetry.tracing.open_span import OpenSpan
 from amqpgate.telemetry.tracing.semconv import DENIED, THROTTLED, Key, Value, destination
 from amqpgate.telemetry.tracing.spans import Sort
 from amqpgate.wire.codec import ContentHeader
@@ -44,6 +45,8 @@ class SessionSpans:
     tracing: Tracer
     #: What each of them says.
     values: dict[Key, Value | None]
+    #: The same, by their names, and what each of a kind of message says.
+    _named: dict[Sort, dict[str, Value]] = attrs.field(factory=dict, init=False)
 
     def is_chosen(self, decision: TraceDecision) -> bool:
         """Whether a request is chosen, which carries no context."""
@@ -65,7 +68,7 @@ class SessionSpans:
             is_chosen = messages > 0 and self.tracing.sampler(decision).count(messages)
         return TracedMessage(decision, header, maker, carries) if is_chosen else None
 
-    def publish(self, sort: Sort, held: HeldPublish, chosen: TracedMessage) -> Span:
+    def publish(self, sort: Sort, held: HeldPublish, chosen: TracedMessage) -> OpenSpan:
         """That of a publish, from when it began to wait for a limit, if it did."""
         method = held.method
         waited = time.monotonic() - held.since if held.since else 0.0
@@ -85,7 +88,7 @@ class SessionSpans:
             self.tracing.spans.happened(span, THROTTLED, {Key.WAITED: waited}, at)
         return span
 
-    def delivery(self, method: amqp.BasicDeliver, queue: str, chosen: TracedMessage) -> Span:
+    def delivery(self, method: amqp.BasicDeliver, queue: str, chosen: TracedMessage) -> OpenSpan:
         """That of a delivery from a queue."""
         is_anonymous = queue.startswith(_ANONYMOUS)
         return self._start(
@@ -110,27 +113,28 @@ class SessionSpans:
         target: str,
         more: dict[Key, Value | None],
         at: int,
-    ) -> Span:
-        decision, properties = chosen.decision, chosen.header.properties
+    ) -> OpenSpan:
+        decision, properties, spans = chosen.decision, chosen.header.properties, self.tracing.spans
         assert isinstance(properties, amqp.BasicProperties)
-        return self.tracing.spans.start(
+        named = self._named.get(sort)
+        if named is None:
+            named = self._named[sort] = spans.named(sort, operation, self.values)
+        more |= {
+            Key.MESSAGE_ID: properties.message_id,
+            Key.CORRELATION_ID: properties.correlation_id,
+            Key.BODY_SIZE: chosen.header.body_size,
+            Key.TRACE_RULE: f"{decision.policy}/{decision.rule}",
+        }
+        return spans.start_message(
             sort,
-            operation,
-            target,
-            {
-                **self.values,
-                **more,
-                Key.MESSAGE_ID: properties.message_id,
-                Key.CORRELATION_ID: properties.correlation_id,
-                Key.BODY_SIZE: chosen.header.body_size,
-                Key.TRACE_RULE: f"{decision.policy}/{decision.rule}",
-            },
-            parent=chosen.maker if decision.respects_parent else None,
-            link=chosen.maker,
-            at=at,
+            f"{operation} {target}" if target else operation,
+            named | spans.names.attributes(more),
+            chosen.maker,
+            at,
+            is_parent=decision.respects_parent,
         )
 
-    def operation(self, operation: Operation, decision: TraceDecision, since: int) -> Span:
+    def operation(self, operation: Operation, decision: TraceDecision, since: int) -> OpenSpan:
         """That of a request, which waits for a limit since then (ns since 1970); 0: it does not."""
         queue = operation.queue or ""
         is_anonymous = queue.startswith(_ANONYMOUS)
@@ -156,7 +160,7 @@ class SessionSpans:
             self.tracing.spans.happened(span, THROTTLED, {Key.WAITED: (now - since) / 1e9}, since)
         return span
 
-    def refused(self, span: Span, verdict: Verdict | None, event: str) -> None:
+    def refused(self, span: OpenSpan, verdict: Verdict | None, event: str) -> None:
         """What it is of is denied or rejected, and so it ends."""
         why = {} if verdict is None else {Key.POLICY: verdict.policy, Key.RULE: verdict.rule}
         self.tracing.spans.happened(span, event, why)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Final
 
 import attrs
-from opentelemetry.trace import Span
 
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.trace.tracer import Tracer
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.settlement import Settling
+from amqpgate.telemetry.tracing.open_span import OpenSpan
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -35,9 +35,9 @@ class UnderWay:
     relay: Relay
     channels: SessionChannels
     #: By channel: publishes by the broker's number, deliveries by their tag, requests with what answers them.
-    _publishes: dict[int, dict[int, Span]] = attrs.field(factory=dict, init=False)
-    _deliveries: dict[int, dict[int, Span]] = attrs.field(factory=dict, init=False)
-    _requests: dict[int, list[tuple[Span, tuple[int, ...]]]] = attrs.field(factory=dict, init=False)
+    _publishes: dict[int, dict[int, OpenSpan]] = attrs.field(factory=dict, init=False)
+    _deliveries: dict[int, dict[int, OpenSpan]] = attrs.field(factory=dict, init=False)
+    _requests: dict[int, list[tuple[OpenSpan, tuple[int, ...]]]] = attrs.field(factory=dict, init=False)
     _count: int = attrs.field(default=0, init=False)
 
     def has_room(self) -> bool:
@@ -47,7 +47,7 @@ class UnderWay:
         self.tracing.counters.dropped("open")
         return False
 
-    def published(self, channel: int, span: Span) -> None:
+    def published(self, channel: int, span: OpenSpan) -> None:
         """A publish has been passed on: its span ends with the broker's confirm, if there will be one."""
         state, channels = self.channels.states[channel], self.relay.channels
         if state.confirms_from is None:
@@ -58,12 +58,12 @@ class UnderWay:
         self._begin(self._publishes.setdefault(channel, {}), number, span)
         channels.show_acks(channel)
 
-    def delivered(self, channel: int, tag: int, span: Span) -> None:
+    def delivered(self, channel: int, tag: int, span: OpenSpan) -> None:
         """A message has been passed on to a client that acknowledges."""
         self._begin(self._deliveries.setdefault(channel, {}), tag, span)
         self.relay.channels.show_settles(channel)
 
-    def requested(self, channel: int, method: Method, span: Span) -> None:
+    def requested(self, channel: int, method: Method, span: OpenSpan) -> None:
         """The broker has been asked."""
         if getattr(method, "no_wait", False) or not method.REPLIES:
             span.end()
@@ -119,7 +119,7 @@ class UnderWay:
             self.abandon(channel, "connection-closed")
 
     def _answered(
-        self, waiting: dict[int, Span], method: Settling, show: Callable[[int, bool], None], channel: int
+        self, waiting: dict[int, OpenSpan], method: Settling, show: Callable[[int, bool], None], channel: int
     ) -> None:
         """One tag, or all up to it; 0 means all (AMQP 0-9-1, basic.ack.multiple)."""
         tag = method.delivery_tag
@@ -137,14 +137,14 @@ class UnderWay:
         if self.channels.states[channel].confirm_numbers is None:
             self.relay.channels.show_acks(channel, shown)
 
-    def _begin(self, spans: dict[int, Span], number: int, span: Span) -> None:
+    def _begin(self, spans: dict[int, OpenSpan], number: int, span: OpenSpan) -> None:
         """One that ends by a number. A broker that says the number twice has ended the first."""
         before, spans[number] = spans.get(number), span
         self._add(1)
         if before is not None:
             self._end(before, "said-again")
 
-    def _end(self, span: Span, why: str | None = None) -> None:
+    def _end(self, span: OpenSpan, why: str | None = None) -> None:
         if why is not None:
             self.tracing.spans.failed(span, why)
         span.end()
