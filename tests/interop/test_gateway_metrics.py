@@ -308,7 +308,7 @@ def test_confirms_on_a_link_are_timed_until_the_session_leaves_it(rabbitmq: Rabb
             channel.queue_declare("", exclusive=True)
             assert not session.upstream.is_pooled, "it has a connection of its own now"
             # The broker numbers confirms anew there: what is armed would be answered too late.
-            stats = find(session.observers, StatsObserver)
+            stats = find(session.session_policies.observers, StatsObserver)
             assert stats is not None
             assert stats.confirms is None
             channel.basic_publish("", "nowhere", b"x")

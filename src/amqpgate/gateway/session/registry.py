@@ -285,7 +285,7 @@ class SessionRegistry:
     def observe(self, part: str, policies: PolicySet) -> None:
         """The factory of a part has other observers than before; ``policies`` are those in force."""
         for session in list(self.live.values()):
-            before = session.observers
+            before = session.session_policies.observers
             changed = observers_for(session, policies, self.factories, part)
             if any(one.part == part for one in (*before, *changed)):
                 session.observe(changed)
@@ -329,7 +329,7 @@ class SessionRegistry:
         try:
             self.token_buckets.give_back(session.limits, time.monotonic())
             why = outcome_of(session)
-            for observer in session.observers:
+            for observer in session.session_policies.observers:
                 observer.closed(why)
             session.release()
         finally:
@@ -353,7 +353,7 @@ def observers_for(
 
     Where ``part`` is given, the observers of other parts stay.
     """
-    known = {observer.part: observer for observer in session.observers}
+    known = {observer.part: observer for observer in session.session_policies.observers}
     found = []
     for factory in factories:
         before = observer = known.get(factory.part)

@@ -89,11 +89,6 @@ class Session:
         return self.session_policies.principal
 
     @property
-    def observers(self) -> tuple[SessionObserver, ...]:
-        """Who looks on, in the order in which they are told."""
-        return self.session_policies.observers
-
-    @property
     def limits(self) -> SessionLimits:
         return self.session_policies.limits
 

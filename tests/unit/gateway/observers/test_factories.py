@@ -123,10 +123,10 @@ def test_it_follows_other_policies(make_stage: MakeStage, told: list[str]) -> No
     client, broker = stage.opened()
     gateway = stage.running.gateway
     [session] = gateway.sessions.values()
-    before = find(session.observers, Diary)
+    before = find(session.session_policies.observers, Diary)
     assert before is not None
     stage.running.call(lambda: gateway.use(gateway.policies))
-    after = find(session.observers, Diary)
+    after = find(session.session_policies.observers, Diary)
     assert after is not None
     assert after is not before
     client.say(amqp.QueueDeclare(queue="q"), 1)

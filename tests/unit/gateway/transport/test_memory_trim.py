@@ -82,7 +82,7 @@ def test_a_session_that_is_over_keeps_no_routing_keys(audited: MakeStage) -> Non
         client.publish(b"x", f"key-{number}")
         broker.expect_content(amqp.BasicPublish)
     [session] = stage.running.gateway.sessions.values()
-    auditor = find(session.observers, AuditObserver)
+    auditor = find(session.session_policies.observers, AuditObserver)
     assert auditor is not None
     rows, flows = auditor.writer.rows, session.relay.up.flows
     assert flows is not None

@@ -42,7 +42,7 @@ async def look(sessions: Iterable[Session], now: float, confirmed: Callable[[flo
 
 @contained("metrics", None)
 def _look_at(session: Session, now: float, confirmed: Callable[[float], None]) -> None:
-    if (stats := find(session.observers, StatsObserver)) is not None:
+    if (stats := find(session.session_policies.observers, StatsObserver)) is not None:
         stats.look(confirmed)
     limits = session.limits
     if not session.relay.active or (not limits.all and not session.publishes.notice.is_given):

@@ -49,5 +49,5 @@ def tappers(sessions: Iterable[Session]) -> list[TapObserver]:
     """The observers of those that are tapped."""
     from amqpgate.gateway.observers.tap.session import TapObserver
 
-    found = (find(session.observers, TapObserver) for session in sessions)
+    found = (find(session.session_policies.observers, TapObserver) for session in sessions)
     return [tapper for tapper in found if tapper is not None]

@@ -20,7 +20,7 @@ def test_sessions_are_tapped_while_a_tap_may_be_about_them(stage: Stage) -> None
     assert tappers([session]) == []
     watch = tap(stage, "user = guest")
     (observer,) = tappers([session])
-    assert observer is find(session.observers, TapObserver)
+    assert observer is find(session.session_policies.observers, TapObserver)
     assert factory.observer_for(session, policies, observer) is observer
     assert isinstance(factory.observer_for(session, policies, None), TapObserver)
     watch.close()

@@ -28,7 +28,7 @@ def test_more_flows_than_are_watched_lose_no_count(stage: Stage, monkeypatch: py
         pass_on(client, broker, 1 + number % 3, f"key.{number}")
     assert watch.counts[0] == sum(1 + number % 3 for number in range(100))
     session = next(iter(stage.running.gateway.sessions.values()))
-    tapper = find(session.observers, TapObserver)
+    tapper = find(session.session_policies.observers, TapObserver)
     assert tapper is not None
     assert len(tapper.watches) <= 7
 

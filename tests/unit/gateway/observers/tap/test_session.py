@@ -48,9 +48,9 @@ def test_whoever_cannot_match_is_left_alone(stage: Stage) -> None:
     for match in ("user=other", "vhost=v", "client=10.0.0.0/8", "user=guest and vhost=v"):
         tap(stage, match)
     session = next(iter(stage.running.gateway.sessions.values()))
-    assert (find(session.observers, TapObserver), session.relay.up.flows) == (None, None)
+    assert (find(session.session_policies.observers, TapObserver), session.relay.up.flows) == (None, None)
     tap(stage, "operation=queue.*")
-    assert find(session.observers, TapObserver) is not None
+    assert find(session.session_policies.observers, TapObserver) is not None
     assert (session.relay.up.flows, session.relay.down.flows) == (None, None)
     pass_on(client, broker, 1)
 

@@ -28,7 +28,11 @@ def test_when_it_ends_messages_are_hits_again(stage: Stage) -> None:
     pass_on(client, broker, 20)
     assert upcalls(stage) > before
     watch.close()
-    assert (find(session.observers, TapObserver), session.relay.up.flows, session.relay.down.flows) == (
+    assert (
+        find(session.session_policies.observers, TapObserver),
+        session.relay.up.flows,
+        session.relay.down.flows,
+    ) == (
         None,
         None,
         None,

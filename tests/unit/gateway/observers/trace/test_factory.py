@@ -33,7 +33,7 @@ def test_without_tracing_in_the_settings_nothing_is_made(make_stage: MakeStage) 
     publish(client)
     assert carried(broker) == (None, b"x")
     [session] = stage.running.gateway.sessions.values()
-    assert all(observer.part != "traces" for observer in session.observers)
+    assert all(observer.part != "traces" for observer in session.session_policies.observers)
     assert session.relay.up.flows is None
 
 
