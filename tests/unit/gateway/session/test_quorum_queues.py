@@ -141,6 +141,6 @@ def test_retired_arguments_go_even_where_they_are_kept() -> None:
 
 def test_a_prefetch_of_the_channel_is_each_consumers() -> None:
     """Only where there may be quorum queues."""
-    result = adapted(profile(RULES), amqp.BasicQos(0, 5, True), "/")
+    result = adapted(profile(RULES + "globalPrefetch: keep\n"), amqp.BasicQos(0, 5, True), "/")
     assert (result.method, result.items) == (amqp.BasicQos(0, 5), ("quorum-prefetch",))
     assert adapted(profile(), amqp.BasicQos(0, 5, True), "/").items == ()

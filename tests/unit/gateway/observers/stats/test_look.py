@@ -32,7 +32,6 @@ class Waiting:
     #: What its client is told at the look.
     notice_due: amqp.ConnectionBlocked | Exception | None = None
     closing: CloseState = CloseState.NO
-    observers: tuple[()] = ()
     facts = SessionFacts((NATIVE, NATIVE), 10, hears_blocked=True)
     told: list[tuple[SharedLimit, Happened]] = attrs.field(factory=list)
     sent: list[tuple[Side, bytes]] = attrs.field(factory=list)
@@ -44,7 +43,7 @@ class Waiting:
 
     @property
     def session_policies(self) -> object:
-        return SimpleNamespace(limited=lambda *what: self.told.append(what))
+        return SimpleNamespace(observers=(), limited=lambda *what: self.told.append(what))
 
     @property
     def publishes(self) -> object:

@@ -177,7 +177,7 @@ def test_more_kinds_than_are_watched_lose_no_count(stage: Stage, monkeypatch: py
         for _ in range(1 + number % 3):
             answer(client, broker, returned(f"key.{number}"), b"1")
     assert watch.counts[0] == sum(1 + number % 3 for number in range(60))
-    tapper = find(session_of(stage).observers, TapObserver)
+    tapper = find(session_of(stage).session_policies.observers, TapObserver)
     assert tapper is not None
     assert len(tapper.watches) <= 7
     assert len(tapper.watches._alike) <= 7
