@@ -146,6 +146,7 @@ class Traffic:
             "requests": pa.array(requests),
             "messages": pa.array(messages),
             "bytes": pa.array(messages * chance.integers(50, 5_000, count)),
+            "largest_body": pa.array(np.where(calls, 0, 5_000)),
         }
         schema = arrow_schema(Usage)
         return pa.table({name: columns[name] for name in schema.names}, schema=schema)

@@ -347,7 +347,7 @@ class Play:
         link = self.translator._link
         assert not self.translator._ending
         assert not self.translator._sessions
-        assert (link.queued, link._kept) == (0, 0)
+        assert (link.queued, link.kept) == (0, 0)
         assert not link.topology._owners
         numbers = link.numbers
         assert not numbers._waiting

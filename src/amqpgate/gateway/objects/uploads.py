@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import time
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -24,6 +25,9 @@ import trio
 
 from amqpgate.gateway.objects.store import PART, ObjectStore, StoreError
 from amqpgate.gateway.objects.threads import StoreThreads, Work
+from amqpgate.logs import log_failure
+
+log = logging.getLogger(__name__)
 
 #: Uploads of one process at once: two parts of each may be in memory, which is 160 MiB.
 MOST_UPLOADS: Final = 16
@@ -218,7 +222,10 @@ class UploadSlots:
         while True:
             await self._contended.wait()
             await trio.sleep(1)
-            self.expire(time.monotonic())
+            try:
+                self.expire(time.monotonic())
+            except Exception:
+                log_failure(log, "a claim check failed")
             if not self._line:
                 self._contended = trio.Event()
 
