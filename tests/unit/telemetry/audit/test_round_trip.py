@@ -68,7 +68,7 @@ def record_some(log: AuditLog) -> None:
     log.start()
     log.event(ORIGIN, "message", NOW + 0.123456, **SAID)
     log.event(None, "policies", NOW + 1)
-    log.usage(FULL, 3, 2, 1 << 40, NOW + 0.000001, NOW + 9.999999)
+    log.usage(FULL, 3, 2, 1 << 40, NOW + 0.000001, NOW + 9.999999, 1 << 39)
     log.close_window(NOW, NOW + 10)
     assert log.stop()
 
@@ -114,6 +114,7 @@ def test_what_was_recorded_is_read(tmp_path: Path, write: object) -> None:
                 requests=3,
                 messages=2,
                 bytes=1 << 40,
+                largest_body=1 << 39,
             )
         )
     ]
@@ -138,6 +139,7 @@ def test_rows_and_events_have_the_columns_of_the_record() -> None:
     of_origin = {field.name for field in attrs.fields(Origin)}
     of_row = {field.name: field for field in attrs.fields(AuditRow) if field.name != "origin"}
     of_window = {"window_start", "window_end", "first", "last", "requests", "messages", "bytes"}
+    of_window |= {"largest_body"}
     assert of_all | of_origin | set(of_row) | of_window == usage
     assert of_all | of_origin | {"time", "kind"} | set(Columns.__annotations__) == set(events)
     # What neither says is what the record says by default.
