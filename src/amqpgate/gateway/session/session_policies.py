@@ -11,6 +11,7 @@ from amqpgate.datapath.scanner import Flow, HeaderRules
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
+from amqpgate.gateway.session.claiming import Claiming
 from amqpgate.gateway.session.compatibility import adapted
 from amqpgate.gateway.session.header_rules import header_rules
 from amqpgate.gateway.session.observer import Denial, Message, Sees, SessionObserver
@@ -41,6 +42,8 @@ class SessionPolicies:
     rewriter: Rewriter | None = attrs.field(default=None, init=False)
     #: None: no compatibility policy holds for the session.
     compatibility: Compatibility | None = attrs.field(default=None, init=False)
+    #: None: no compatibility policy has had an object store for it yet.
+    claims: Claiming | None = attrs.field(default=None, init=False)
     #: Who looks on, in the order in which they are told.
     observers: tuple[SessionObserver, ...] = attrs.field(default=(), init=False)
     #: Those of them that see messages, and what of these.
@@ -72,6 +75,10 @@ class SessionPolicies:
     def adapt_by(self, compatibility: Compatibility | None) -> None:
         """The session's requests are adapted so, from now on."""
         self.compatibility = compatibility
+
+    def claim_by(self, claims: Claiming) -> None:
+        """The session's bodies may go to an object store, and come from there, from now on."""
+        self.claims = claims
 
     def change(self, channel: int, method: Method, last_queue: str) -> Method:
         """What the broker gets for a method, which is no publish. Raises `ProtocolViolation`."""
