@@ -127,11 +127,6 @@ class Session:
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
 
-    def claim_by(self, claims: Claiming) -> None:
-        """Bodies may go to an object store, and come from there, from now on. It has its flows once it is
-        observed, or judged anew."""
-        self.session_policies.claim_by(claims)
-
     def observe(self, observers: tuple[SessionObserver, ...]) -> None:
         """These look on from now on: each message is looked at anew."""
         self.session_policies.observed_by(observers)

@@ -72,13 +72,13 @@ class SessionPolicies:
         self.rewriter = Rewriter(transform, self.principal, self.not_transformed)
         return self.rewriter
 
-    def adapt_by(self, compatibility: Compatibility | None) -> None:
-        """The session's requests are adapted so, from now on."""
-        self.compatibility = compatibility
+    def adapt_by(self, compatibility: Compatibility | None, claims: Claiming | None = None) -> None:
+        """The session's requests are adapted so, from now on.
 
-    def claim_by(self, claims: Claiming) -> None:
-        """The session's bodies may go to an object store, and come from there, from now on."""
-        self.claims = claims
+        ``claims``: its bodies may go to an object store, and come from there; None: as before.
+        """
+        self.compatibility = compatibility
+        self.claims = claims or self.claims
 
     def change(self, channel: int, method: Method, last_queue: str) -> Method:
         """What the broker gets for a method, which is no publish. Raises `ProtocolViolation`."""
