@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 import attrs
-import trio
 
 from amqpgate.gateway.objects.circuit import Circuit
 from amqpgate.gateway.objects.downloads import Download, SpoolRoom, WantedBody
@@ -77,12 +76,6 @@ class ObjectStores:
     _known: dict[tuple[StoreAddress, float], tuple[ObjectStore, Circuit]] = attrs.field(
         factory=dict, init=False
     )
-
-    async def run(self) -> None:
-        """Until it is cancelled."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.threads.run)
-            nursery.start_soon(self.slots.look_after)
 
     def upload(
         self,

@@ -182,7 +182,8 @@ def _services(
     for cluster in context.router.clusters.values():
         yield partial(look_after, cluster, context.contexts, context.router.metrics, observers.events)
     yield housekeeping.run
-    yield registry.claim_checks.stores.run
+    yield registry.claim_checks.stores.threads.run
+    yield registry.claim_checks.stores.slots.look_after
     yield observers.mirrors.run
     yield context.pools.run
     yield observers.taps.run

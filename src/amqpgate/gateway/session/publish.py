@@ -60,8 +60,6 @@ class PublishHandler:
     notice: BlockedNotice = attrs.field(default=NOT_BLOCKED, init=False)
     #: None: nothing has been limited yet that is not the data path's.
     _operation_limits: OperationLimits | None = attrs.field(default=None, init=False)
-    #: None: no body goes to an object store.
-    claims: Claiming | None = attrs.field(default=None, init=False)
     #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
 
@@ -84,9 +82,10 @@ class PublishHandler:
             )
         return self._operation_limits
 
-    def claim_by(self, claims: Claiming) -> None:
-        """Bodies may go to an object store from now on."""
-        self.claims = claims
+    @property
+    def claims(self) -> Claiming | None:
+        """None: no body goes to an object store."""
+        return self.session_policies.claims
 
     def follow_limits(self) -> None:
         """The session's limits are others from now on."""

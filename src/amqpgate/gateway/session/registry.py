@@ -267,7 +267,7 @@ class SessionRegistry:
         """What its compatibility policy says of large bodies holds from now on."""
         compatibility = session.session_policies.compatibility
         if session.claims is None and compatibility is not None and compatibility.claim_check is not None:
-            session.claim_by(self.claim_checks.of(session))
+            session.session_policies.adapt_by(compatibility, self.claim_checks.of(session))
         if session.claims is not None:
             session.claims.follow()
 

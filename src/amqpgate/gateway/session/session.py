@@ -75,8 +75,6 @@ class Session:
     on_over: Callable[[Session], None]
     #: None while nothing need be translated, or done in the broker's place.
     bridge: VersionBridge | None = attrs.field(default=None, init=False)
-    #: None: no compatibility policy has had an object store for it yet.
-    claims: Claiming | None = attrs.field(default=None, init=False)
     #: Its way to the broker, and the relay that goes that way.
     upstream: SessionUpstream = attrs.field(init=False)
     relay: Relay = attrs.field(init=False)
@@ -95,6 +93,11 @@ class Session:
     @property
     def rewriter(self) -> Rewriter | None:
         return self.session_policies.rewriter
+
+    @property
+    def claims(self) -> Claiming | None:
+        """Bodies that go to an object store; None: no compatibility policy has had one for it yet."""
+        return self.session_policies.claims
 
     @property
     def closing(self) -> CloseState:
@@ -130,12 +133,6 @@ class Session:
         self._set_flows()
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
-
-    def claim_by(self, claims: Claiming) -> None:
-        """Bodies may go to an object store, and come from there, from now on. It has its flows once it is
-        observed, or judged anew."""
-        self.claims = claims
-        self.publishes.claim_by(claims)
 
     def observe(self, observers: tuple[SessionObserver, ...]) -> None:
         """These look on from now on: each message is looked at anew."""

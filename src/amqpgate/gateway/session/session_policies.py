@@ -11,6 +11,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
 from amqpgate.gateway.session import deaths
+from amqpgate.gateway.session.claiming import Claiming
 from amqpgate.gateway.session.compatibility import Adapted, adapted
 from amqpgate.gateway.session.delays import Delays
 from amqpgate.gateway.session.header_rules import header_rules
@@ -46,6 +47,8 @@ class SessionPolicies:
     compatibility: Compatibility | None = attrs.field(default=None, init=False)
     #: None: no exchange delays messages for the session.
     delays: Delays | None = attrs.field(default=None, init=False)
+    #: None: no compatibility policy has had an object store for it yet.
+    claims: Claiming | None = attrs.field(default=None, init=False)
     #: Who looks on, in the order in which they are told.
     observers: tuple[SessionObserver, ...] = attrs.field(default=(), init=False)
     #: Those of them that see messages, and what of these.
@@ -79,8 +82,11 @@ class SessionPolicies:
         self.rewriter = Rewriter(transform, self.principal, self.not_transformed)
         return self.rewriter
 
-    def adapt_by(self, compatibility: Compatibility | None) -> None:
-        """The session's requests are adapted so, from now on."""
+    def adapt_by(self, compatibility: Compatibility | None, claims: Claiming | None = None) -> None:
+        """The session's requests are adapted so, from now on.
+
+        ``claims``: its bodies may go to an object store, and come from there; None: as before.
+        """
         self.compatibility = compatibility
         delaying = compatibility if compatibility is not None and compatibility.delayed_exchanges else None
         if delaying is None and (self.delays is None or not self.delays.is_holding):
@@ -90,6 +96,7 @@ class SessionPolicies:
         else:
             # A message that is under way to the client ends as it began.
             self.delays.follow(delaying)
+        self.claims = claims or self.claims
 
     def change(self, channel: int, method: Method, last_queue: str) -> Method:
         """What the broker gets for a method, which is no publish. Raises `ProtocolViolation`."""
