@@ -81,7 +81,7 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
 
 
 def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
-    if session.claims is not None and session.claims.deliveries.takes(
+    if session.session_policies.claims is not None and session.session_policies.claims.deliveries.takes(
         channel, frame, lambda method, its_frame: begin_message(session, channel, method, its_frame)
     ):
         return

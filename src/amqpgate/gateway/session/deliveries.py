@@ -31,7 +31,7 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
         peek = bridge.peek(Side.UPSTREAM, peek)
     if deaths.are_counted(session.session_policies.compatibility):
         peek = (peek or Peek()) | deaths.PEEK_DELIVERED
-    if session.claims is not None:
+    if session.session_policies.claims is not None:
         peek = (peek or Peek()) | REFERENCES
     message = Message(channel, method, None)
     peek = session.session_policies.peek(message, peek)
@@ -58,7 +58,7 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
         is_shown = session.reads_sent or (flow is not None and flow.show >= Show.HEADER)
         show = Show.HEADER if is_shown else Show.NOTHING
         session.relay.channels.expect_header(Side.UPSTREAM, channel, flow, show)
-    if session.claims is not None and is_shown:
-        session.claims.deliveries.expect(channel, method, frame)
+    if session.session_policies.claims is not None and is_shown:
+        session.session_policies.claims.deliveries.expect(channel, method, frame)
     else:
         begin_message(session, channel, method, frame, queue)

@@ -146,9 +146,10 @@ class PublishHandler:
         elif rewriter is not None and rewriter.transform.changes_messages:
             seen, rewrite = rewriter.compile(channel, method)
             peek = seen if peek is None else peek | seen
-        if deaths.are_counted(session_policies.compatibility):
+        compatibility = session_policies.compatibility
+        if compatibility is not None and compatibility.counts_deaths:
             peek = (peek or Peek()) | deaths.PEEK_PUBLISHED
-        if may_delay(session_policies, method.exchange):
+        if session_policies.delays is not None and may_delay(session_policies, method.exchange):
             peek = (peek or Peek()) | DELAYED
         message = Message(channel, method, operation, verdict)
         if session_policies.watchers:

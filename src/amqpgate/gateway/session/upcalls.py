@@ -86,7 +86,9 @@ class Upcalls:
                 raise violation_of(result, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
             if result is tables.ScanResult.HELD:
-                return session.claims is not None and session.claims.keeps(side, channel, frame)
+                return session.session_policies.claims is not None and session.session_policies.claims.keeps(
+                    side, channel, frame
+                )
             if is_client:
                 if result in _SIZES and session.publishes.refuses_size(channel, frame):
                     return False
@@ -105,7 +107,10 @@ class Upcalls:
                 if session.session_policies.holds_up(method):
                     lane.ready_at = time.monotonic() + _LONG
                     return True
-                if session.claims is not None and session.claims.publishes.holds_up(method):
+                if (
+                    session.session_policies.claims is not None
+                    and session.session_policies.claims.publishes.holds_up(method)
+                ):
                     return True
                 if result is _LARGE:
                     return upstream.make_room(channel, method)

@@ -49,8 +49,6 @@ TASKS = {
     ("session/registry.py", "farewells[0]"): "a fiber, and its own try",
     ("transport/fibers.py", "self._do"): "gives what is raised to its fiber",
     ("upstream/health_check.py", "_watch"): "its own try",
-    ("objects/stores.py", "self.threads.run"): "waits; what it calls for others is contained",
-    ("objects/stores.py", "self.slots.look_after"): "its own try",
     # Those of a task that is one of the above.
     ("handshake/late_binding.py", "partial"): "the handshake's task",
     ("observers/mirror/pipe.py", "self._until_it_ends"): "the mirror's task",
