@@ -145,6 +145,7 @@ CHECKS: Final[tuple[UpgradeCheck, ...]] = (
         asks=lambda request: request.largest_body > LARGEST_BODY,
         since={"4.0": "closed"},
         says="a message above 16 MiB: 406, unless max_message_size is set",
+        mended_by=f"{_PROFILE} claimCheck",
     ),
     UpgradeCheck(
         item="x-death",
@@ -162,6 +163,7 @@ CHECKS: Final[tuple[UpgradeCheck, ...]] = (
         ),
         since={"4.3": "differs"},
         says="a quorum queue with a delivery limit: what basic.nack gives back does not count",
+        mended_by=f"{_PROFILE} nacks: count",
     ),
     UpgradeCheck(
         item="quorum-exclusive",
