@@ -54,7 +54,7 @@ def test_rabbitmq_obeys_or_is_known_not_to(rabbitmq: RabbitMQ, tmp_path: Path) -
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("connections", ["own", "pooled"])
+@pytest.mark.parametrize("connections", [pytest.param("own", marks=pytest.mark.slow), "pooled"])
 def test_a_gateway_obeys_what_its_broker_does(rabbitmq: RabbitMQ, tmp_path: Path, connections: str) -> None:
     gateway = Gateway(config=_CONFIG % (rabbitmq.port, connections))
     with gateway.serving():
