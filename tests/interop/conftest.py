@@ -10,7 +10,7 @@ import pytest
 
 from tests.interop.steps import Setting
 from tests.support.rabbitmq import RabbitMQ
-from tests.support.rabbitmq_root import root_of_4
+from tests.support.rabbitmq_root import DENYING, root_of_4
 from tests.support.routes import Route
 
 INTEROP = str(__file__).rpartition("/")[0]
@@ -42,12 +42,9 @@ def vhosts(rabbitmq: RabbitMQ) -> Vhosts:
 
 
 @pytest.fixture(scope="session")
-def denying_four() -> Iterator[RabbitMQ]:
+def rabbitmq4() -> Iterator[RabbitMQ]:
     """A RabbitMQ 4 that denies what later versions deny."""
-    denied = ("transient_nonexcl_queues", "global_qos")
-    node = RabbitMQ(
-        root=root_of_4(), config=[f"deprecated_features.permit.{name} = false" for name in denied]
-    )
+    node = RabbitMQ(root=root_of_4(), config=DENYING)
     try:
         node.start()
         yield node

@@ -17,25 +17,12 @@ from amqpgate.wire.v0_10.types import Map
 from tests.interop.clients_0_10 import Make, making, opened, queue
 from tests.support.client_0_10 import INFINITE, ClientSession, Closed, Message, Refused, headers, text
 from tests.support.rabbitmq import RabbitMQ
-from tests.support.rabbitmq_root import root_of_4
 
 __all__ = ["queue"]
 
 pytestmark = pytest.mark.slow
 
-DENIED = ("transient_nonexcl_queues", "global_qos")
 QUORUM = Map(((b"x-queue-type", text("quorum")),))
-
-
-@pytest.fixture(scope="module")
-def rabbitmq4() -> Iterator[RabbitMQ]:
-    denied = [f"deprecated_features.permit.{name} = false" for name in DENIED]
-    node = RabbitMQ(root=root_of_4(), config=denied)
-    try:
-        node.start()
-        yield node
-    finally:
-        node.destroy()
 
 
 @pytest.fixture

@@ -24,11 +24,8 @@ from tests.support.metrics import sample_value
 from tests.support.missing import missing
 from tests.support.processes import ChildDied
 from tests.support.rabbitmq import RabbitMQ
-from tests.support.rabbitmq_root import root_of_4
 
 pytestmark = pytest.mark.slow
-
-DENIED = ("transient_nonexcl_queues", "global_qos")
 
 CONFIG = """
 listeners: [{{name: main, bind: "127.0.0.1:0"}}]
@@ -113,26 +110,14 @@ ROWS: dict[str, tuple[Step, object, object]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def four() -> Iterator[RabbitMQ]:
-    node = RabbitMQ(
-        root=root_of_4(), config=[f"deprecated_features.permit.{name} = false" for name in DENIED]
-    )
-    try:
-        node.start()
-        yield node
-    finally:
-        node.destroy()
-
-
 @pytest.fixture(scope="module", params=["own", "pooled"])
 def gate(
-    four: RabbitMQ, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    rabbitmq4: RabbitMQ, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[InProcess]:
     folder = tmp_path_factory.mktemp("compatibility")
     (folder / "policies").mkdir()
     (folder / "policies" / "three.yaml").write_text(PROFILE)
-    with serving(CONFIG.format(port=four.port, connections=request.param), folder=folder) as running:
+    with serving(CONFIG.format(port=rabbitmq4.port, connections=request.param), folder=folder) as running:
         yield running
 
 
@@ -158,9 +143,12 @@ def outcome(port: int, step: Step, queue: str) -> object:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_what_comes_of_it_directly(rabbitmq: RabbitMQ, four: RabbitMQ, row: str, queue: str) -> None:
+def test_what_comes_of_it_directly(rabbitmq: RabbitMQ, rabbitmq4: RabbitMQ, row: str, queue: str) -> None:
     step, on_three, on_four = ROWS[row]
-    assert (outcome(rabbitmq.port, step, queue), outcome(four.port, step, queue)) == (on_three, on_four)
+    assert (outcome(rabbitmq.port, step, queue), outcome(rabbitmq4.port, step, queue)) == (
+        on_three,
+        on_four,
+    )
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -169,9 +157,9 @@ def test_it_is_on_four_as_on_three(gate: InProcess, row: str, queue: str) -> Non
     assert outcome(gate.port(), step, queue) == on_three
 
 
-def test_a_transient_queue_ends_when_nobody_uses_it(four: RabbitMQ, gate: InProcess, queue: str) -> None:
+def test_a_transient_queue_ends_when_nobody_uses_it(rabbitmq4: RabbitMQ, gate: InProcess, queue: str) -> None:
     assert outcome(gate.port(), declares(), queue) is True
-    told = four.eval(
+    told = rabbitmq4.eval(
         f'{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"{queue}">>)),'
         " {amqqueue:is_durable(Q), amqqueue:get_type(Q), rabbit_misc:table_lookup(amqqueue:get_arguments(Q),"
         ' <<"x-expires">>)}.'
@@ -210,9 +198,9 @@ def test_what_was_changed_is_counted(gate: InProcess, queue: str) -> None:
     assert count() == before + 2
 
 
-def test_a_client_without_a_profile_ends_nobody_elses_connection(four: RabbitMQ, queue: str) -> None:
+def test_a_client_without_a_profile_ends_nobody_elses_connection(rabbitmq4: RabbitMQ, queue: str) -> None:
     """What RabbitMQ 4 ends a connection for is not said on one that is shared."""
-    config = CONFIG.format(port=four.port, connections="pooled").replace("policies: policies", "")
+    config = CONFIG.format(port=rabbitmq4.port, connections="pooled").replace("policies: policies", "")
     with serving(config) as gate, connected(gate.port()) as other:
         channel = other.channel()
         channel.queue_declare(queue, durable=True)
@@ -236,11 +224,11 @@ def celery() -> Path:
 
 
 @pytest.mark.timeout(300)
-def test_celery_fails_directly(four: RabbitMQ, celery: Path, tmp_path: Path) -> None:
+def test_celery_fails_directly(rabbitmq4: RabbitMQ, celery: Path, tmp_path: Path) -> None:
     with pytest.raises((ChildDied, TimeoutError, AssertionError), match="transient_nonexcl_queues"):
-        play(Setting("127.0.0.1", four.port, "/", False, four), tmp_path, celery)
+        play(Setting("127.0.0.1", rabbitmq4.port, "/", False, rabbitmq4), tmp_path, celery)
 
 
 @pytest.mark.timeout(300)
-def test_celery_works_as_on_three(four: RabbitMQ, gate: InProcess, celery: Path, tmp_path: Path) -> None:
-    play(Setting("127.0.0.1", gate.port(), "/", True, four), tmp_path, celery)
+def test_celery_works_as_on_three(rabbitmq4: RabbitMQ, gate: InProcess, celery: Path, tmp_path: Path) -> None:
+    play(Setting("127.0.0.1", gate.port(), "/", True, rabbitmq4), tmp_path, celery)

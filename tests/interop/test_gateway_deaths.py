@@ -29,12 +29,12 @@ TURNS = 5
 
 @pytest.fixture(scope="module", params=["own", "pooled"])
 def gate(
-    denying_four: RabbitMQ, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    rabbitmq4: RabbitMQ, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[InProcess]:
     folder = tmp_path_factory.mktemp("deaths")
     (folder / "policies").mkdir()
     (folder / "policies" / "three.yaml").write_text(PROFILE)
-    text = CONFIG.format(port=denying_four.port, connections=request.param)
+    text = CONFIG.format(port=rabbitmq4.port, connections=request.param)
     with serving(text, folder=folder) as running:
         yield running
 
@@ -120,7 +120,7 @@ def test_they_are_those_of_basic_get(rabbitmq: RabbitMQ, gate: InProcess) -> Non
     assert retried(gate.port(), "classic", way, gets=True) == retried(rabbitmq.port, "classic", way)
 
 
-def test_directly_they_stay_at_one(denying_four: RabbitMQ) -> None:
-    (*_, last) = retried(denying_four.port, "classic", WAYS["publishes"])
+def test_directly_they_stay_at_one(rabbitmq4: RabbitMQ) -> None:
+    (*_, last) = retried(rabbitmq4.port, "classic", WAYS["publishes"])
     assert isinstance(last, dict)
     assert [death["count"] for death in last["x-death"]] == [1]

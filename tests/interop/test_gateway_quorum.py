@@ -37,12 +37,12 @@ Step: TypeAlias = Callable[[BlockingChannel, str], object]
 
 @pytest.fixture(scope="module", params=["own", "pooled"])
 def gate(
-    denying_four: RabbitMQ, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    rabbitmq4: RabbitMQ, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[InProcess]:
     folder = tmp_path_factory.mktemp("quorum")
     (folder / "policies").mkdir()
     (folder / "policies" / "three.yaml").write_text(PROFILE)
-    with serving(CONFIG.format(port=denying_four.port, connections=request.param), folder=folder) as running:
+    with serving(CONFIG.format(port=rabbitmq4.port, connections=request.param), folder=folder) as running:
         yield running
 
 
@@ -166,16 +166,16 @@ def on_three(rabbitmq: RabbitMQ) -> Callable[[str], object]:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_it_is_on_four_as_on_three(
-    on_three: Callable[[str], object], denying_four: RabbitMQ, gate: InProcess, row: str
+    on_three: Callable[[str], object], rabbitmq4: RabbitMQ, gate: InProcess, row: str
 ) -> None:
     queue = f"quorum-{secrets.token_hex(4)}"
     step, kind = ROWS[row]
     assert outcome(gate.port(), step, queue) == on_three(row)
     if kind is not None:
-        assert type_of(denying_four, queue) == kind
+        assert type_of(rabbitmq4, queue) == kind
 
 
-def test_a_rule_says_what_becomes_of_others(denying_four: RabbitMQ, gate: InProcess) -> None:
+def test_a_rule_says_what_becomes_of_others(rabbitmq4: RabbitMQ, gate: InProcess) -> None:
     """Auto-delete and priorities, by rules; and the other way about."""
     mark = secrets.token_hex(4)
     said: dict[str, Step] = {
@@ -186,18 +186,17 @@ def test_a_rule_says_what_becomes_of_others(denying_four: RabbitMQ, gate: InProc
     kinds = {}
     for queue, step in said.items():
         assert outcome(gate.port(), step, queue) == "ok"
-        kinds[queue.rpartition("-")[0]] = type_of(denying_four, queue)
+        kinds[queue.rpartition("-")[0]] = type_of(rabbitmq4, queue)
     assert kinds == {"quorum-expire": "quorum", "quorum-ten": "quorum", "quorum-classic": "classic"}
 
 
-def test_what_asks_before_it_deletes_is_540_directly(denying_four: RabbitMQ) -> None:
+def test_what_asks_before_it_deletes_is_540_directly(rabbitmq4: RabbitMQ) -> None:
     queue = f"quorum-{secrets.token_hex(4)}"
     arguments = with_arguments(x_queue_type="quorum")
-    with connected(denying_four.port) as connection:
+    with connected(rabbitmq4.port) as connection:
         connection.channel().queue_declare(queue, durable=True, arguments=arguments)
     assert (
-        outcome(denying_four.port, lambda channel, name: channel.queue_delete(name, if_empty=True), queue)
-        == 540
+        outcome(rabbitmq4.port, lambda channel, name: channel.queue_delete(name, if_empty=True), queue) == 540
     )
 
 

@@ -20,14 +20,14 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", params=["own", "pooled"])
-def gate(denying_four: RabbitMQ, request: pytest.FixtureRequest) -> Iterator[InProcess]:
-    text = CONFIG.format(port=denying_four.port, connections=request.param)
+def gate(rabbitmq4: RabbitMQ, request: pytest.FixtureRequest) -> Iterator[InProcess]:
+    text = CONFIG.format(port=rabbitmq4.port, connections=request.param)
     with serving(text.replace("policies: policies", "")) as running:
         yield running
 
 
-def test_clients_of_0_8_are_hung_up_on_directly(denying_four: RabbitMQ) -> None:
-    with Talker.dial(denying_four.port) as client:
+def test_clients_of_0_8_are_hung_up_on_directly(rabbitmq4: RabbitMQ) -> None:
+    with Talker.dial(rabbitmq4.port) as client:
         client.octets(SPOKEN["0-8"].header)
         try:
             said = client.receive()
@@ -76,18 +76,18 @@ def small_frames(port: int) -> object:
         return body == b"x" * 50_000
 
 
-def test_frames_of_4096_bytes(denying_four: RabbitMQ, gate: InProcess) -> None:
+def test_frames_of_4096_bytes(rabbitmq4: RabbitMQ, gate: InProcess) -> None:
     with pytest.raises(pika.exceptions.AMQPError):
-        small_frames(denying_four.port)
+        small_frames(rabbitmq4.port)
     assert small_frames(gate.port()) is True
 
 
 def test_a_passive_declare_needs_no_configure_permission(
-    rabbitmq: RabbitMQ, denying_four: RabbitMQ, gate: InProcess
+    rabbitmq: RabbitMQ, rabbitmq4: RabbitMQ, gate: InProcess
 ) -> None:
     """4.2.6 and 4.3.0 wanted it; 4.3.1 and later are as 3."""
     name, queue = f"reader-{secrets.token_hex(4)}", f"passive-{secrets.token_hex(4)}"
-    for node, port in ((rabbitmq, rabbitmq.port), (denying_four, gate.port())):
+    for node, port in ((rabbitmq, rabbitmq.port), (rabbitmq4, gate.port())):
         node.ctl("add_user", name, "secret")
         node.ctl("set_permissions", "-p", "/", name, "^$", "^$", ".*")
         with connected(node.port) as owner:
@@ -127,8 +127,8 @@ def timed_out(port: int) -> list[object]:
 
 
 @pytest.mark.timeout(120)
-def test_a_consumer_that_is_too_slow_is_cancelled(denying_four: RabbitMQ, gate: InProcess) -> None:
+def test_a_consumer_that_is_too_slow_is_cancelled(rabbitmq4: RabbitMQ, gate: InProcess) -> None:
     """RabbitMQ 3 closes its channel. A cancel may as well mean that the queue is gone: it passes as it is."""
-    assert timed_out(gate.port()) == timed_out(denying_four.port) == [
+    assert timed_out(gate.port()) == timed_out(rabbitmq4.port) == [
         "message", "cancelled", (True, b"body")
     ]  # fmt: skip

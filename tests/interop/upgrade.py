@@ -32,10 +32,7 @@ from tests.interop.audit_trail.trail import Recording, record
 from tests.interop.upstream.suites import SUITES, Play, Suite
 from tests.support.audit import Record
 from tests.support.environments import NotHere
-from tests.support.rabbitmq_root import CONFIG, ROOT, root_of_4
-
-#: What later versions of RabbitMQ deny.
-DENIED = ("transient_nonexcl_queues", "global_qos")
+from tests.support.rabbitmq_root import CONFIG, DENYING, ROOT, root_of_4
 
 PROFILE = """
 apiVersion: amqpgate.io/v1alpha1
@@ -86,7 +83,7 @@ def on_version_4() -> Iterator[None]:
     """Nodes that are started meanwhile are of version 4, and deny."""
     wanted = {
         ROOT: str(root_of_4()),
-        CONFIG: "\n".join(f"deprecated_features.permit.{name} = false" for name in DENIED),
+        CONFIG: "\n".join(DENYING),
     }
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

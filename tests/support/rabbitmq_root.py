@@ -23,6 +23,11 @@ from .missing import missing
 ROOT = "AMQPGATE_RABBITMQ_ROOT"
 CONFIG = "AMQPGATE_RABBITMQ_CONFIG"
 
+#: Lines by which a node of version 4 denies what later versions deny.
+DENYING = tuple(
+    f"deprecated_features.permit.{name} = false" for name in ("transient_nonexcl_queues", "global_qos")
+)
+
 _MADE = Path(__file__).parents[2] / ".tools/rabbitmq-4"
 
 #: The first argument is the folder, the second one that for temporary files, the others are the command.

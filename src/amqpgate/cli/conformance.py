@@ -135,15 +135,7 @@ def _run(
     from amqpgate.conformance.run import Plan, play, product, selected
 
     target = _target(url)
-    named = {section.name: section.cases for section in sections}
-    unnamed = [path for path in wanted if path not in named]
-    cases = [
-        case
-        for section in sections
-        for case in section.cases
-        if not wanted or section.name in wanted or (unnamed and selected([case], case.versions, unnamed))
-    ]
-    plan = Plan(target=target, cases=selected(cases, versions, ()), patience=patience)
+    plan = Plan(target=target, cases=selected(sections, versions, wanted), patience=patience)
     if not plan.cases:
         raise click.BadParameter("no such rule; --list shows all", param_hint="--section")
     try:

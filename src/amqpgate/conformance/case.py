@@ -15,8 +15,8 @@ import attrs
 from amqpgate.conformance.talk import Talk
 from amqpgate.conformance.versions import Name
 
-#: ``obeys``: as the rule says. ``as RabbitMQ``: not so, but as RabbitMQ does. ``untestable``: what the rule
-#: is about cannot be had from this peer. ``failed``: the conversation itself did not come to its end.
+#: ``obeys``: as the rule says. ``as RabbitMQ``: not so, but as RabbitMQ does. ``deviates``: neither.
+#: ``untestable``: what the rule is about cannot be had from this peer.
 Verdict: TypeAlias = Literal["obeys", "as RabbitMQ", "deviates", "untestable"]
 
 VERDICTS: Final[tuple[Verdict, ...]] = ("obeys", "as RabbitMQ", "deviates", "untestable")

@@ -16,6 +16,7 @@ anything else             the name of the method that it said, or of the frame's
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from typing import Final, Generic, Self, TypeVar
 
 import attrs
@@ -78,7 +79,6 @@ class TestedPeer:
     #: Seconds for an answer.
     patience: float
     _decoder: FrameDecoder = attrs.field(factory=lambda: FrameDecoder(_LARGEST), init=False)
-    _is_over: bool = attrs.field(default=False, init=False)
     #: A protocol header that came in the place of frames.
     _header: bytes | None = attrs.field(default=None, init=False)
     _has_heard: bool = attrs.field(default=False, init=False)
@@ -102,11 +102,8 @@ class TestedPeer:
 
     async def send(self, *data: bytes) -> None:
         """Bytes as they are. Whoever has hung up is not told."""
-        try:
-            with trio.fail_after(self.patience):
-                await self.stream.send_all(b"".join(data))
-        except (trio.BrokenResourceError, trio.TooSlowError):
-            self._is_over = self._is_over or False
+        with suppress(trio.BrokenResourceError, trio.TooSlowError), trio.fail_after(self.patience):
+            await self.stream.send_all(b"".join(data))
 
     def encoded(self, channel: int, method: Method) -> bytes:
         """A method's frame."""
@@ -148,7 +145,6 @@ class TestedPeer:
         except (trio.BrokenResourceError, ssl.SSLError):
             data = b""
         if not data:
-            self._is_over = True
             return False
         if not self._has_heard and data[:4] == b"AMQP":
             self._header = bytes(data[:8])

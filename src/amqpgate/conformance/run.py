@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 import trio
 
-from amqpgate.conformance.case import CaseResult, ConformanceCase
+from amqpgate.conformance.case import CaseResult, CaseSection, ConformanceCase
 from amqpgate.conformance.endings import Unexpected, Untestable
 from amqpgate.conformance.peer import PeerLogin, TestedPeer
 from amqpgate.conformance.talk import Talk
@@ -36,10 +36,15 @@ class Plan:
 
 
 def selected(
-    cases: Iterable[ConformanceCase], versions: Iterable[Name], wanted: Sequence[str]
+    sections: Iterable[CaseSection], versions: Iterable[Name], wanted: Sequence[str]
 ) -> list[tuple[ConformanceCase, Name]]:
-    """Cases by version. ``wanted`` are beginnings of ids; none: all."""
-    chosen = [case for case in cases if not wanted or any(_is_below(case.id, one) for one in wanted)]
+    """Cases by version. ``wanted`` are names of sections and beginnings of ids; none: all."""
+    chosen = [
+        case
+        for section in sections
+        for case in section.cases
+        if not wanted or section.name in wanted or any(_is_below(case.id, one) for one in wanted)
+    ]
     return [(case, version) for version in versions for case in chosen if version in case.versions]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast, get_args
 from urllib.parse import quote
 
 import attrs
@@ -30,20 +30,7 @@ ObjectKind: TypeAlias = Literal[
     "queue",
     "binding",
 ]
-KINDS: Final[tuple[ObjectKind, ...]] = (
-    "vhost",
-    "user",
-    "user-limit",
-    "permission",
-    "topic-permission",
-    "limit",
-    "operator-policy",
-    "policy",
-    "parameter",
-    "exchange",
-    "queue",
-    "binding",
-)
+KINDS: Final[tuple[ObjectKind, ...]] = get_args(ObjectKind)
 
 #: What the management interface says: an object, or a list of objects.
 Listed: TypeAlias = "Sequence[Mapping[str, object]]"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from amqpgate.conformance.case import CaseSection, Conversation
-from amqpgate.conformance.peer import BODY, HEADER, HEARTBEAT, METHOD, TestedPeer, frame
+from amqpgate.conformance.peer import BODY, HEADER, HEARTBEAT, METHOD, frame
 from amqpgate.conformance.talk import Talk
 
 FRAMING: Final = CaseSection("framing", "Frames")
@@ -13,6 +14,8 @@ FRAMING: Final = CaseSection("framing", "Frames")
 #: What ends a connection for a frame: the standard's 501, or nothing more, as frames cannot be told apart.
 _BROKEN: Final = ("connection.close 501", "hangs up")
 _SECTION: Final = "4.2.3"
+#: A frame-max that every broker takes: RabbitMQ 4 wants as much.
+_SMALL: Final = 8192
 
 
 @FRAMING.rule(
@@ -102,10 +105,10 @@ async def _(talk: Talk) -> str:
     obeys=_BROKEN,
 )
 async def _(talk: Talk) -> str:
-    peer = await talk.channel(await talk.connected(frame_max=_small(talk)))
+    peer = await talk.channel(await talk.connected(frame_max=_SMALL))
     queue = await talk.queue(peer)
     publish = talk.amqp.BasicPublish(routing_key=queue)
-    size = _small(talk) + 100
+    size = _SMALL + 100
     method, head, *_ = peer.content(1, publish, bytes(size))
     await peer.send(method, head, frame(BODY, 1, bytes(size)))
     return await peer.outcome()
@@ -131,9 +134,9 @@ async def _(talk: Talk) -> str:
     obeys="got all",
 )
 async def _(talk: Talk) -> str:
-    peer = await talk.channel(await talk.connected(frame_max=_small(talk)))
+    peer = await talk.channel(await talk.connected(frame_max=_SMALL))
     queue = await talk.queue(peer)
-    body = bytes(_small(talk) - 8)
+    body = bytes(_SMALL - 8)
     await talk.publish(peer, queue, body)
     found = await talk.arrives(peer, queue)
     return "got all" if found is not None and found.body == body else "lost"
@@ -146,7 +149,7 @@ async def _(talk: Talk) -> str:
     obeys="all within",
 )
 async def _(talk: Talk) -> str:
-    most = _small(talk)
+    most = _SMALL
     peer = await talk.channel(await talk.connected(frame_max=most))
     queue = await talk.queue(peer)
     body = bytes(3 * most)
@@ -163,11 +166,6 @@ async def _(talk: Talk) -> str:
         largest = max(largest, len(found.payload) + 8)
         left -= len(found.payload) if found.type == BODY else 0
     return "all within" if largest <= most else f"a frame of {largest} bytes"
-
-
-def _small(talk: Talk) -> int:
-    """A frame-max that every broker takes: RabbitMQ 4 wants 8192 at least."""
-    return 8192
 
 
 @FRAMING.rule(
@@ -212,87 +210,77 @@ async def _(talk: Talk) -> str:
     return "got all" if found is not None and found.body == b"body" else "lost"
 
 
-async def _method(talk: Talk, payload: bytes) -> str:
-    peer: TestedPeer = await talk.channel()
-    await peer.send(frame(METHOD, 1, payload))
-    return await peer.outcome()
-
-
 _MALFORMED: Final = ("connection.close 501", "connection.close 502", "connection.close 505")
+_UNKNOWN: Final = ("connection.close 503", "connection.close 540")
 
 
-@FRAMING.rule(
-    "framing.method.empty",
-    "a method frame without class and method ends the connection",
-    section="4.2.4",
-    obeys=_MALFORMED,
-    rabbitmq="connection.close 501",
-)
-async def _(talk: Talk) -> str:
-    return await _method(talk, b"")
+def _method(payload: Callable[[Talk], bytes]) -> Conversation:
+    """A method frame with this in it."""
+
+    async def conversation(talk: Talk) -> str:
+        peer = await talk.channel()
+        await peer.send(frame(METHOD, 1, payload(talk)))
+        return await peer.outcome()
+
+    return conversation
 
 
-@FRAMING.rule(
-    "framing.method.half",
-    "a method frame of three bytes ends the connection",
-    section="4.2.4",
-    obeys=_MALFORMED,
-)
-async def _(talk: Talk) -> str:
-    return await _method(talk, b"\0\x3c\0")
+def _cut(talk: Talk) -> bytes:
+    whole: bytes = talk.amqp.QueueDeclare(queue="q").encode(talk.version.dialect)
+    return whole[:-5]
 
 
-@FRAMING.rule(
-    "framing.method.unknown-class",
-    "a method of an unknown class ends the connection: 503 or 540",
-    section="4.2.4",
-    obeys=("connection.close 503", "connection.close 540"),
-    rabbitmq="hangs up",
-)
-async def _(talk: Talk) -> str:
-    return await _method(talk, b"\x03\xe7\0\x0a")
+def _with_more(talk: Talk) -> bytes:
+    whole: bytes = talk.amqp.BasicQos().encode(talk.version.dialect)
+    return whole + b"more"
 
 
-@FRAMING.rule(
-    "framing.method.unknown-method",
-    "an unknown method of a known class ends the connection: 503 or 540",
-    section="4.2.4",
-    obeys=("connection.close 503", "connection.close 540"),
-    rabbitmq="hangs up",
-)
-async def _(talk: Talk) -> str:
-    return await _method(talk, b"\0\x3c\x03\xe7")
+def _always(payload: bytes) -> Callable[[Talk], bytes]:
+    return lambda _: payload
 
 
-@FRAMING.rule(
-    "framing.method.short",
-    "arguments that end too early are a syntax error, 502, or a frame error, 501",
-    section="4.2.4",
-    obeys=_MALFORMED,
-)
-async def _(talk: Talk) -> str:
-    return await _method(talk, talk.amqp.QueueDeclare(queue="q").encode(talk.version.dialect)[:-5])
-
-
-@FRAMING.rule(
-    "framing.method.long",
-    "bytes behind the arguments are a syntax error, 502, or a frame error, 501",
-    section="4.2.4",
-    strength="should",
-    obeys=_MALFORMED,
-)
-async def _(talk: Talk) -> str:
-    return await _method(talk, talk.amqp.BasicQos().encode(talk.version.dialect) + b"more")
-
-
-@FRAMING.rule(
-    "framing.method.string-beyond",
-    "a short string that claims more than there is ends the connection",
-    section="4.2.5.3",
-    obeys=_MALFORMED,
-)
-async def _(talk: Talk) -> str:
-    return await _method(talk, b"\0\x32\0\x0a\0\0\xffq\0\0\0\0\0")
+for _id, _title, _payload, _obeys in (
+    ("empty", "a method frame without class and method ends the connection", _always(b""), _MALFORMED),
+    ("half", "a method frame of three bytes ends the connection", _always(b"\0\x3c\0"), _MALFORMED),
+    (
+        "unknown-class",
+        "a method of an unknown class ends the connection: 503 or 540",
+        _always(b"\x03\xe7\0\x0a"),
+        _UNKNOWN,
+    ),
+    (
+        "unknown-method",
+        "an unknown method of a known class ends the connection: 503 or 540",
+        _always(b"\0\x3c\x03\xe7"),
+        _UNKNOWN,
+    ),
+    (
+        "short",
+        "arguments that end too early are a syntax error, 502, or a frame error, 501",
+        _cut,
+        _MALFORMED,
+    ),
+    (
+        "long",
+        "bytes behind the arguments are a syntax error, 502, or a frame error, 501",
+        _with_more,
+        _MALFORMED,
+    ),
+    (
+        "string-beyond",
+        "a short string that claims more than there is ends the connection",
+        _always(b"\0\x32\0\x0a\0\0\xffq\0\0\0\0\0"),
+        _MALFORMED,
+    ),
+):
+    FRAMING.rule(
+        f"framing.method.{_id}",
+        _title,
+        section="4.2.5.3" if _id == "string-beyond" else "4.2.4",
+        strength="should" if _id == "long" else "must",
+        obeys=_obeys,
+        rabbitmq="hangs up" if _obeys is _UNKNOWN else (),
+    )(_method(_payload))
 
 
 @FRAMING.rule(

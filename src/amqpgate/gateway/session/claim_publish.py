@@ -37,6 +37,7 @@ from amqpgate.gateway.session.claim_reference import (
 )
 from amqpgate.gateway.session.claim_room import KeptFrames
 from amqpgate.gateway.session.compatibility import Adapted
+from amqpgate.gateway.session.content import publish_passed
 from amqpgate.gateway.session.flow_control import frames_of
 from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.gateway.session.rewriter import fitting
@@ -244,22 +245,12 @@ class PublishClaims:
                 act()
             relay.pump.feed(relay, Side.CLIENT, self.kept.take(channel))
             if one.is_whole:
-                self._ended(channel)
+                publish_passed(session, channel)
         except PeerGoneError as gone:
             relay.pump.remove(relay, End.GONE, gone.side, gone)
         except ProtocolViolation as violation:
             session.fail(violation)
         self.wake()
-
-    def _ended(self, channel: int) -> None:
-        """What waited for the end of the message."""
-        session = self.session
-        if channel in session.channels.states:
-            state = session.channels.states.remembered(channel)
-            if state is not None and state.consuming is not None:
-                session.consumers.message_ended(channel)
-            if session.bridge is not None:
-                session.bridge.message_ended(channel)
 
     def _refuse(self, one: PublishClaim, text: str) -> None:
         self.session.publishes.refuse_claim(

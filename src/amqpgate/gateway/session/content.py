@@ -72,6 +72,11 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
     pass_content(session.relay, Side.CLIENT, frame)
     for observer in session.session_policies.watchers:
         observer.content(Side.CLIENT, channel, frame)
+    publish_passed(session, channel)
+
+
+def publish_passed(session: Session, channel: int) -> None:
+    """Content of the client's has gone on: what waited for the end of its message may go now."""
     if channel in session.channels.states:
         state = session.channels.states.remembered(channel)
         if state is not None and state.consuming is not None:

@@ -292,23 +292,18 @@ class PublishHandler:
         changed, content = method, header
         if session_policies.rewriter is not None:
             changed, content = session_policies.rewriter.publish(channel, method, header)
-        if changed is not method or content is not header:
-            frames = fitting(largest, channel, method_frame(channel, changed)) + fitting(
-                largest, channel, encode_frame(amqp.FRAME_HEADER, channel, encode_header(content))
-            )
-        if (
-            deaths.are_counted(session_policies.compatibility)
-            and (kept := deaths.saved(content)) is not content
-        ):
+        kept = deaths.saved(content) if deaths.are_counted(session_policies.compatibility) else content
+        if kept is not content:
             saved = encode_frame(amqp.FRAME_HEADER, channel, encode_header(kept))
             # It is longer by some bytes. Where there is no room for them, the broker counts alone.
             if len(saved) <= largest:
-                frames = method_frame(channel, changed) + saved
-                policy = (
-                    "" if session_policies.compatibility is None else session_policies.compatibility.policy
-                )
-                for observer in session_policies.observers:
-                    observer.adapted(channel, method, policy, Adapted(changed, ("x-death",)))
+                tell_adapted(session_policies, channel, method, Adapted(changed, ("x-death",)))
+                return method_frame(channel, changed) + saved
+        if changed is not method or content is not header:
+            header_frame = encode_frame(amqp.FRAME_HEADER, channel, encode_header(content))
+            return fitting(largest, channel, method_frame(channel, changed)) + fitting(
+                largest, channel, header_frame
+            )
         return frames
 
     def _delayed(self, delays: Delays, channel: int, method: amqp.BasicPublish, frames: bytes) -> bytes:
