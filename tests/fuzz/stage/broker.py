@@ -261,6 +261,9 @@ class Link:
             self.say(number, *answers)
 
     def _content(self, frame: Frame) -> None:
+        if self.stage == "nothing" and not self.is_strict:
+            # Likewise.
+            return
         channel = self.channels.get(frame.channel)
         if channel is None and frame.channel in self.closed:
             self._behind_close(frame.channel)

@@ -158,8 +158,9 @@ def play(
     more: str = "",
     text: str = SETTINGS,
     policies: Path | None = None,
+    prepare: Callable[[Gateway], None] = lambda _: None,
 ) -> None:
-    """Run it, and then see that nothing is left."""
+    """Run it, and then see that nothing is left. ``prepare`` is called with the gateway before it runs."""
     listening = Listening()
     root = logging.getLogger()
     level = root.level
@@ -174,6 +175,7 @@ def play(
 
     async def main() -> None:
         gateway = wiring.build(parse(settings, {}))
+        prepare(gateway)
         async with trio.open_nursery() as nursery:
             await nursery.start(gateway.run)
             stage = Stage(gateway, broker, clock)

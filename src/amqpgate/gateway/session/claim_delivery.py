@@ -160,6 +160,8 @@ class ClaimedDeliveries:
             self.session.fail(violation)
 
     def _fetch(self, one: Restoring) -> None:
+        if self._is_closed(one):
+            return
         claim_check = self._claim_check()
         reference = self.keys.read(claim_of(one.header), self.session.principal.vhost)
         if claim_check is None or reference is None:
@@ -183,7 +185,19 @@ class ClaimedDeliveries:
         compatibility = self.session.session_policies.compatibility
         return None if compatibility is None else compatibility.claim_check
 
+    def _is_closed(self, one: Restoring) -> bool:
+        """Whether its channel closes: nobody waits for the message, and the broker for no ack. It is let go."""
+        session, number = self.session, one.channel
+        if session.relay.channels.state(number) == OPEN:
+            state = session.channels.states.remembered(number)
+            if state is None or state.close is None:
+                return False
+        self._release(one)
+        return True
+
     def _fetched(self, one: Restoring, error: StoreError | None) -> None:
+        if self._is_closed(one):
+            return
         if isinstance(error, ObjectLostError):
             self._lose(one, str(error))
         elif error is not None:
@@ -256,8 +270,7 @@ class ClaimedDeliveries:
         why = ProtocolViolation(
             code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=one.channel
         )
-        if self.session.relay.channels.state(one.channel) == OPEN:
-            self.session.channels.refuse(one.channel, why)
+        self.session.channels.refuse(one.channel, why)
         self._release(one)
 
     def _release(self, one: Restoring) -> None:

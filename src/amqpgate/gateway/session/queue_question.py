@@ -55,6 +55,9 @@ class QueueQuestion:
 
     def hears(self, number: int, method: Method) -> bool:
         """The broker says something: whether that is about the question."""
+        if isinstance(method, amqp.ConnectionClose):
+            self._number = 0
+            self.told(None)
         if not self._number or number != self._number:
             return False
         if isinstance(method, amqp.QueueDeclareOk):

@@ -93,6 +93,23 @@ def test_a_body_that_is_lost_is_not_delivered(claims: ClaimStage, wrong: str, no
         assert broker.expect(amqp.BasicReject, 1) == amqp.BasicReject(1, requeue=False)
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_channel_that_closes_gets_no_body_and_rejects_nothing(claims: ClaimStage, is_lost: bool) -> None:
+    client, broker = claims.stage.opened()
+    consuming(client, broker)
+    claims.store.gate.clear()
+    broker.content(DELIVER, BODY, properties=refer(claims))
+    if is_lost:
+        claims.store.objects.clear()
+    client.say(amqp.ChannelClose(200, "bye", 0, 0), 1)
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    claims.store.gate.set()
+    client.expect(amqp.ChannelCloseOk, 1)
+    client.say(amqp.ChannelOpen(), 1)
+    broker.expect(amqp.ChannelOpen, 1)
+
+
 @pytest.mark.parametrize(("fails", "code"), [(False, 404), (True, 406)])
 def test_what_was_asked_for_and_is_not_there_closes_the_channel(
     claims: ClaimStage, fails: bool, code: int

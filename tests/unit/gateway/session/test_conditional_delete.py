@@ -82,6 +82,18 @@ def test_what_the_broker_does_not_tell_it_says_of_the_delete(make_stage: MakeSta
     assert broker.expect(amqp.QueueDelete, 1) == amqp.QueueDelete(queue="q")
 
 
+def test_a_broker_that_closes_the_connection_will_not_tell(make_stage: MakeStage) -> None:
+    client, broker = make_stage(policies=THREE).opened()
+    client.say(IF_EMPTY, 1)
+    asked(broker, 2047)
+    broker.say(amqp.ConnectionClose(320, "CONNECTION_FORCED", 0, 0), 0)
+    client.expect(amqp.ConnectionClose, 0)
+    # What is behind the delete is read.
+    client.say(amqp.ConnectionCloseOk(), 0)
+    broker.expect(amqp.QueueDelete, 1)
+    broker.expect(amqp.ConnectionCloseOk, 0)
+
+
 def test_what_comes_behind_it_waits(make_stage: MakeStage) -> None:
     client, broker = make_stage(policies=THREE).opened(2)
     client.say(IF_EMPTY, 1)
