@@ -35,7 +35,7 @@ class Target(Protocol):
 
 
 #: Targets that run with either engine. `NAME@plain` is one with the plain engine: in a process of its own.
-BOTH_ENGINES = ("brokers", "pooled", "sessions")
+BOTH_ENGINES = ("brokers", "compatible", "pooled", "sessions")
 PLAIN = "@plain"
 
 

@@ -186,7 +186,7 @@ class ClaimedDeliveries:
         return None if compatibility is None else compatibility.claim_check
 
     def _is_closed(self, one: Restoring) -> bool:
-        """Whether its channel closes: nobody waits for the message, and the broker for no ack. It is let go."""
+        """Whether its channel closes: then nobody waits for the message, nor for an ack, and it goes on."""
         session, number = self.session, one.channel
         if session.relay.channels.state(number) == OPEN:
             state = session.channels.states.remembered(number)

@@ -14,7 +14,8 @@ The gateway asks the broker first (`queue_question`), and where the conditions h
 
 The client's methods wait meanwhile. What happens to the queue between the answer and the delete is not seen:
 what is published then is deleted with it. Where the broker does not tell (there is no such queue, it is
-another's, or is not allowed) the delete passes, and the broker says so.
+another's, or is not allowed) the delete passes, and the broker says so. On a connection that closes nobody is
+asked, and the delete passes as it came.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def holds_up(session: Session, channel: int, method: Method) -> bool:
     Raises `ProtocolViolation` where no channel is left to ask on.
     """
     queue = _asked_about(session, channel, method)
-    if queue is None:
+    if queue is None or session.end.closers:
+        # Nobody answers on a connection that closes.
         return False
     question = session.channels.question
     if question is not None and not question.is_over:
@@ -72,6 +74,9 @@ def answered(session: Session, channel: int, method: Method) -> Method:
     question = session.channels.question
     answer = None if question is None else question.answer
     session.channels.ask(None)
+    if answer is None:
+        # What it holds is not known: it is not deleted for that.
+        return method
     if isinstance(answer, amqp.QueueDeclareOk):
         name = method.queue or session.channels.states[channel].last_queue
         which = f"queue '{name}' in vhost '{session.principal.vhost}'"
