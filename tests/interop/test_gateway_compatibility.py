@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TypeAlias
 
 import pika
@@ -16,13 +15,8 @@ import pika.exceptions
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from tests.interop.steps import Setting
-from tests.interop.test_celery import play
-from tests.support.environments import NotHere, environment
 from tests.support.inprocess import InProcess, serving
 from tests.support.metrics import sample_value
-from tests.support.missing import missing
-from tests.support.processes import ChildDied
 from tests.support.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.slow
@@ -206,29 +200,3 @@ def test_a_client_without_a_profile_ends_nobody_elses_connection(rabbitmq4: Rabb
         channel.queue_declare(queue, durable=True)
         assert outcome(gate.port(), declares(), f"{queue}-t") == 541
         channel.queue_delete(queue)
-
-
-# -- Celery as it is in the field ----------------------------------------------------------------------------
-
-#: It asks for transient queues, for remote control and for events.
-CELERY = "celery==5.4.0\nkombu==5.4.2\n"
-
-
-@pytest.fixture(scope="module")
-def celery() -> Path:
-    """Its interpreter."""
-    try:
-        return environment(Path(__file__).parents[2] / ".cache" / "celery-5.4", CELERY)
-    except NotHere as error:
-        missing(str(error))
-
-
-@pytest.mark.timeout(300)
-def test_celery_fails_directly(rabbitmq4: RabbitMQ, celery: Path, tmp_path: Path) -> None:
-    with pytest.raises((ChildDied, TimeoutError, AssertionError), match="transient_nonexcl_queues"):
-        play(Setting("127.0.0.1", rabbitmq4.port, "/", False, rabbitmq4), tmp_path, celery)
-
-
-@pytest.mark.timeout(300)
-def test_celery_works_as_on_three(rabbitmq4: RabbitMQ, gate: InProcess, celery: Path, tmp_path: Path) -> None:
-    play(Setting("127.0.0.1", gate.port(), "/", True, rabbitmq4), tmp_path, celery)

@@ -5,8 +5,6 @@ The plugin is not to be had for the RabbitMQ that is here, so what it does is ta
 
 from __future__ import annotations
 
-import json
-import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -19,7 +17,6 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from amqpgate.wire.generated import v0_10 as amqp_0_10
 from amqpgate.wire.v0_10.types import Map
-from tests.interop.delayed_messages import pending, run
 from tests.support.client_0_10 import Client010, text
 from tests.support.inprocess import InProcess, serving
 from tests.support.metrics import sample_value
@@ -407,33 +404,6 @@ def test_a_client_of_0_10(gate: InProcess, channel: BlockingChannel, name: str) 
         assert [one.delivery.exchange for one in (first, second)] == [name.encode()] * 2
         assert [one.headers for one in (first, second)] == [{"x-delay": -64}, {"x-delay": -300, "k": b"v"}]
         session.accept(first, second)
-
-
-# -- many, and kills -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.timeout(2400)
-def test_a_hundred_thousand_wait(capsys: pytest.CaptureFixture[str]) -> None:
-    """They are spread over as many seconds as they take to be published. The error of time is told."""
-    count = int(os.environ.get("AMQPGATE_DELAYED", "100000"))
-    found = pending(count)
-    with capsys.disabled():
-        print(f"\n{count} pending: {json.dumps(found.late)}")
-    assert found.confirmed == found.deliveries == count
-    assert (found.lost, found.odd) == ([], [])
-
-
-@pytest.mark.timeout(7200)
-def test_none_is_lost_when_gateway_and_broker_are_killed(capsys: pytest.CaptureFixture[str]) -> None:
-    """`AMQPGATE_DELAYED_SECONDS=3600` is the hour of `make delayed`."""
-    seconds = float(os.environ.get("AMQPGATE_DELAYED_SECONDS", "60"))
-    found = run(seconds=seconds, rate=100, kill_every=min(60, seconds / 4), longest=min(120, seconds / 3))
-    with capsys.disabled():
-        print(f"\n{found.text()}")
-    assert found.outages >= 2
-    assert (found.lost, found.odd) == ([], [])
-    # Of a longer run the gateway that has delivered the first may be gone when the second one comes.
-    assert not found.unmarked or seconds > 120
 
 
 def test_the_folder_of_policies_is_the_one_of_the_documents() -> None:

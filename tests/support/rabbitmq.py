@@ -66,10 +66,15 @@ class RabbitMQ:
     password = "guest"
 
     def __init__(
-        self, *, plugins: Sequence[str] = (), config: Sequence[str] = (), root: Path | None = None
+        self,
+        *,
+        plugins: Sequence[str] = (),
+        config: Sequence[str] = (),
+        root: Path | None = None,
+        rabbit: Mapping[str, int] | None = None,
     ) -> None:
         """`plugins` are enabled at start; `config` holds extra lines of rabbitmq.conf. With `root` it is the
-        RabbitMQ of that folder (see `rabbitmq_root`).
+        RabbitMQ of that folder (see `rabbitmq_root`). `rabbit` is what else advanced.config would say.
         """
         root = root or named_root()
         scripts = script_folder() if root is None else Path(_SCRIPT_FOLDERS[0])
@@ -84,6 +89,8 @@ class RabbitMQ:
         self.node = f"amqpgate-{os.getpid()}-{self.port}@localhost"
         self.log = self._folder / "rabbit.log"
         self._env = self._write_files(plugins, [*config, *named_config()])
+        for name, value in (rabbit or {}).items():
+            self._env["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] += f" -rabbit {name} {value}"
         self._shell = ErlangShell(self.node, self._env, self._enter)
         self._epmd: Child | None = None
         self._server: Child | None = None

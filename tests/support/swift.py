@@ -76,8 +76,13 @@ class Swift:
     _folder: Path = attrs.field(factory=lambda: Path(tempfile.mkdtemp(prefix="amqpgate-swift-")))
     _children: list[Child] = attrs.field(factory=list)
 
+    @staticmethod
+    def is_here() -> bool:
+        """Whether it can be started."""
+        return (_BIN / "swift-proxy-server").exists()
+
     def start(self) -> None:
-        if not (_BIN / "swift-proxy-server").exists():
+        if not self.is_here():
             missing("Swift is not there (make test-tools gets it from PyPI)")
         (self._folder / "disks/disk").mkdir(parents=True)
         (self._folder / "swift.conf").write_text(_COMMON)

@@ -1,4 +1,8 @@
-"""A Celery application. The worker imports it; run as a program it sends the tasks and prints what it saw."""
+"""A Celery application. The worker imports it; run as a program it sends the tasks and prints what it saw.
+
+With `INTEROP_QUORUM` in the environment its queues are quorum queues, and what has a countdown is delayed by
+the broker: Celery 5.5 and later.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,14 @@ import sys
 
 import celery
 from celery.result import ResultSet
+from kombu import Exchange, Queue
 
 TASKS = 200
+
+#: Quorum queues, where that is not empty.
+QUORUM = os.environ.get("INTEROP_QUORUM")
+#: Seconds; the broker delays by whole ones, and Celery 5.6 fails for less than one.
+RETRY_AFTER = 1 if QUORUM else 0.2
 
 app = celery.Celery("interop", broker=os.environ["INTEROP_BROKER"], backend="rpc://")
 app.conf.update(
@@ -23,12 +33,23 @@ app.conf.update(
     broker_transport_options={"confirm_publish": True},
 )
 
+if QUORUM:
+    app.conf.update(
+        # Exchanges by topic: others are not delayed by the broker.
+        task_queues=[
+            Queue(name, Exchange(name, "topic"), name, queue_arguments={"x-queue-type": "quorum"})
+            for name in ("celery", "fast")
+        ],
+        task_default_exchange_type="topic",
+        broker_native_delayed_delivery_queue_type="quorum",
+    )
+
 
 @app.task(bind=True, name="interop.square", max_retries=5)
 def square(self: celery.Task, number: int) -> list[int]:
     """The square of `number` and how often the task was retried; every fifth fails at first."""
     if number % 5 == 0 and self.request.retries < number % 3 + 1:
-        raise self.retry(countdown=0.2)
+        raise self.retry(countdown=RETRY_AFTER)
     return [number * number, self.request.retries]
 
 

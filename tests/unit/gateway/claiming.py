@@ -50,11 +50,13 @@ class ClaimStage:
     store: GatedStore
 
 
-def make(make_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, limits: str = "") -> ClaimStage:
-    """Of the default settings."""
+def make(
+    make_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, limits: str = "", items: str = ""
+) -> ClaimStage:
+    """Of the default settings, with further items of the policy."""
     monkeypatch.setenv(VARIABLE, "k" * 32)
     monkeypatch.setattr(policy_fit, "find_spec", lambda _: object())
-    stage, store = make_stage(policies=POLICY, limits=limits), GatedStore()
+    stage, store = make_stage(policies=POLICY + items, limits=limits), GatedStore()
     stores = stage.running.gateway.registry.claim_checks.stores
     stage.running.call(lambda: setattr(stores, "connect", lambda *_: store))
     return ClaimStage(stage, store)

@@ -40,6 +40,7 @@ from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.claim_publish import LONG
 from amqpgate.gateway.session.claim_reference import ClaimKeys, Reference, claim_of, restored
 from amqpgate.gateway.session.claim_room import KeptFrames
+from amqpgate.gateway.session.content import pass_sent
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy.kinds.claim_check import ClaimCheck
@@ -57,9 +58,9 @@ class Restoring:
 
     channel: int
     method: Sent
-    method_frame: bytes
+    #: Passes the method on.
+    begin: Callable[[], None]
     header: ContentHeader
-    frame: memoryview
     reference: Reference | None = None
     download: Download | None = None
     #: Bytes of the body that have been read of its file.
@@ -89,27 +90,28 @@ class ClaimedDeliveries:
     stores: ObjectStores
     keys: ClaimKeys
     kept: KeptFrames = attrs.field(factory=KeptFrames, init=False)
-    #: Channel to the method, and its frame, whose content header comes next.
-    _waiting: dict[int, tuple[Sent, bytes]] = attrs.field(factory=dict, init=False)
+    #: Channel to the method whose content header comes next, and what passes it on.
+    _waiting: dict[int, tuple[Sent, Callable[[], None]]] = attrs.field(factory=dict, init=False)
     _under_way: dict[int, Restoring] = attrs.field(factory=dict, init=False)
 
     # -- in upcalls ----------------------------------------------------------------------------
 
-    def expect(self, channel: int, method: Sent, frame: memoryview) -> None:
-        """A message for the client has begun; its header, which comes next, says if it is a reference."""
-        self._waiting[channel] = method, bytes(frame)
+    def expect(self, channel: int, method: Sent, begin: Callable[[], None]) -> None:
+        """A message for the client has begun; its header, which comes next, says if it is a reference.
+        ``begin`` passes the method on."""
+        self._waiting[channel] = method, begin
 
-    def takes(self, channel: int, frame: memoryview, begin: Callable[[Sent, memoryview], None]) -> bool:
-        """A header or body that is shown: whether it is of a reference. If not, ``begin`` passes the method
-        on that waited for it."""
+    def takes(self, channel: int, frame: memoryview) -> bool:
+        """A header or body that is shown: whether it is of a reference. If not, the method that waited for
+        it has been passed on."""
         waiting = self._waiting.pop(channel, None)
         if waiting is not None:
-            method, method_frame = waiting
+            method, begin = waiting
             header = decode_header(frame[7:-1])
             if claim_of(header) is None:
-                begin(method, memoryview(method_frame))
+                begin()
                 return False
-            one = Restoring(channel, method, method_frame, header, memoryview(bytes(frame)))
+            one = Restoring(channel, method, begin, header)
             self._under_way[channel] = one
             self.session.relay.channels.show_rest(Side.UPSTREAM, channel)
         elif channel not in self._under_way:
@@ -211,13 +213,10 @@ class ClaimedDeliveries:
         assert one.reference is not None, "it has been read"
         header = encode_header(restored(one.header, one.reference))
         frame = memoryview(encode_frame(amqp.FRAME_HEADER, channel, header))
-        rewriter = session.rewriter
-        if rewriter is None or not rewriter.hold(channel, one.method):
-            relay.send(Side.CLIENT, one.method_frame)
+        one.begin()
         for observer in session.session_policies.watchers:
             observer.content(Side.UPSTREAM, channel, frame)
-        if rewriter is None or not rewriter.pass_header(channel, frame):
-            relay.send(Side.CLIENT, frame)
+        pass_sent(session, channel, frame)
         more = one.reference.byte_count - one.header.body_size
         relay.down.add_body(more)
         for bucket in session.limits.buckets(DELIVERED[1]):

@@ -28,12 +28,13 @@ class PublishClaiming(Protocol):
 class DeliveryClaiming(Protocol):
     """Of the broker's."""
 
-    def expect(self, channel: int, method: Sent, frame: memoryview) -> None:
-        """A message for the client has begun; its header, which comes next, says if it is a reference."""
+    def expect(self, channel: int, method: Sent, begin: Callable[[], None]) -> None:
+        """A message for the client has begun; its header, which comes next, says if it is a reference.
+        ``begin`` passes the method on."""
 
-    def takes(self, channel: int, frame: memoryview, begin: Callable[[Sent, memoryview], None]) -> bool:
-        """A header or body that is shown: whether it is of a reference. If not, ``begin`` passes the method
-        on that waited for it."""
+    def takes(self, channel: int, frame: memoryview) -> bool:
+        """A header or body that is shown: whether it is of a reference. If not, the method that waited for
+        it has been passed on."""
 
 
 class Claiming(Protocol):

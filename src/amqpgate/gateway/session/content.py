@@ -87,12 +87,25 @@ def publish_passed(session: Session, channel: int) -> None:
 
 def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     if session.session_policies.claims is not None and session.session_policies.claims.deliveries.takes(
-        channel, frame, lambda method, its_frame: begin_message(session, channel, method, its_frame)
+        channel, frame
     ):
         return
     is_for_observers = False
     for observer in session.session_policies.watchers:
         is_for_observers |= observer.content(Side.UPSTREAM, channel, frame)
+    pass_sent(session, channel, frame)
+    if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
+        session.publishes.operation_limits.delivered(channel)
+    if channel in session.channels.states and not session.relay.channels.due(Side.UPSTREAM, channel):
+        state = session.channels.states.remembered(channel)
+        if state is not None and state.waiting:
+            session.publishes.publish_denial.message_ended(channel)
+        if session.bridge is not None:
+            session.bridge.flow_control.sent(channel)
+
+
+def pass_sent(session: Session, channel: int, frame: memoryview) -> None:
+    """A header or body goes on to the client, a header as it was published, behind the method that waited."""
     if (
         deaths.are_counted(session.session_policies.compatibility)
         and frame[0] == amqp.FRAME_HEADER
@@ -103,14 +116,6 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
         session.rewriter is None or not session.rewriter.pass_header(channel, frame)
     ):
         pass_content(session.relay, Side.UPSTREAM, frame)
-    if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
-        session.publishes.operation_limits.delivered(channel)
-    if channel in session.channels.states and not session.relay.channels.due(Side.UPSTREAM, channel):
-        state = session.channels.states.remembered(channel)
-        if state is not None and state.waiting:
-            session.publishes.publish_denial.message_ended(channel)
-        if session.bridge is not None:
-            session.bridge.flow_control.sent(channel)
 
 
 def _with_deaths(session: Session, channel: int, frame: memoryview) -> memoryview:

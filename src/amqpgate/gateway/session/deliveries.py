@@ -59,6 +59,9 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
         show = Show.HEADER if is_shown else Show.NOTHING
         session.relay.channels.expect_header(Side.UPSTREAM, channel, flow, show)
     if session.session_policies.claims is not None and is_shown:
-        session.session_policies.claims.deliveries.expect(channel, method, frame)
+        kept = memoryview(bytes(frame))
+        session.session_policies.claims.deliveries.expect(
+            channel, method, lambda: begin_message(session, channel, method, kept, queue)
+        )
     else:
         begin_message(session, channel, method, frame, queue)

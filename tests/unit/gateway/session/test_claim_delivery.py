@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.claim_reference import BODY, CLAIM, VARIABLE, ClaimKeys, Reference, new_key
+from amqpgate.gateway.session.delay_ladder import DONE, TARGET, end_of
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-from amqpgate.wire.tables import Table
+from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
 from tests.support.talker import Talker
 from tests.unit.gateway.claiming import LARGE, ClaimStage, make
 from tests.unit.gateway.conftest import Stage
@@ -23,13 +25,15 @@ def claims(make_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch) ->
     return make(make_stage, monkeypatch)
 
 
-def refer(claims: ClaimStage, body: bytes = LARGE, **changed: object) -> amqp.BasicProperties:
+def refer(
+    claims: ClaimStage, body: bytes = LARGE, headers: Table = EMPTY_TABLE, **changed: object
+) -> amqp.BasicProperties:
     """The properties of a reference to a body that is in the store."""
     key = new_key("/")
     claims.store.objects[key] = body
     reference = Reference(key, len(LARGE), hashlib.sha256(LARGE).hexdigest(), False)
     value = ClaimKeys.of({VARIABLE: "k" * 32}).sign(reference, str(changed.get("vhost", "/")))
-    return amqp.BasicProperties(type="t", headers=Table.of({CLAIM: value}))
+    return amqp.BasicProperties(type="t", headers=headers.with_(CLAIM, value))
 
 
 def consuming(client: Talker, broker: Talker, *, no_ack: bool = False) -> None:
@@ -150,3 +154,58 @@ def test_true_sizes_are_counted(claims: ClaimStage) -> None:
     client.expect_content(amqp.BasicDeliver)
     (session,) = claims.stage.running.gateway.sessions.values()
     assert session.relay.down.body_bytes == len(LARGE)
+
+
+# -- together with what else the policy gives back -------------------------------------------------------
+
+
+@pytest.fixture
+def delaying(make_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch) -> ClaimStage:
+    return make(make_stage, monkeypatch, items="  delayedExchanges: [{exchange: later}]\n")
+
+
+def out_of_ladder(number: int) -> Table:
+    """The headers of a message that was delayed, with a header that the publisher said."""
+    death = {"queue": end_of("later"), "reason": "expired", "exchange": "amqpgate.delay.due", "count": 1}
+    return Table.of(
+        {"k": 1, "x-delay": -100, TARGET: "later", "amqpgate-delay-id": number, "x-death": [death]}
+    )
+
+
+@pytest.mark.parametrize(
+    "method", [amqp.BasicDeliver("tag", 1, False, DONE, "k"), amqp.BasicGetOk(1, False, DONE, "k", 0)]
+)
+def test_one_that_was_delayed_shows_its_own_exchange(
+    delaying: ClaimStage, method: amqp.BasicDeliver | amqp.BasicGetOk
+) -> None:
+    """And is marked where it comes twice."""
+    client, broker = delaying.stage.opened()
+    consuming(client, broker)
+    marks = []
+    for _ in range(2):
+        if isinstance(method, amqp.BasicGetOk):
+            client.say(amqp.BasicGet(queue="q"), 1)
+            broker.expect(amqp.BasicGet, 1)
+        number = 1 << 40 | method.INDEX
+        broker.content(method, BODY, properties=refer(delaying, headers=out_of_ladder(number)))
+        message = client.expect_content(type(method))
+        assert isinstance(message.method, amqp.BasicDeliver | amqp.BasicGetOk)
+        assert (message.method.exchange, message.method.routing_key) == ("later", "k")
+        assert message.header.properties == amqp.BasicProperties(
+            type="t", headers=Table((("k", Field("I", 1)), ("x-delay", Field("I", -100))))
+        )
+        assert message.body == LARGE
+        marks.append(message.method.redelivered)
+    assert marks == [False, True]
+
+
+def test_deaths_count_on(claims: ClaimStage) -> None:
+    client, broker = claims.stage.opened()
+    death = {"queue": "retry", "reason": "rejected", "count": 2}
+    headers = Table.of({deaths.SAVED: {"x-death": [death]}, "x-death": [{**death, "count": 1}]})
+    broker.content(DELIVER, BODY, properties=refer(claims, headers=headers))
+    message = client.expect_content(amqp.BasicDeliver)
+    assert isinstance(message.header.properties, amqp.BasicProperties)
+    assert message.header.properties.headers is not None
+    assert message.header.properties.headers.to_python() == {"x-death": [{**death, "count": 3}]}
+    assert message.body == LARGE

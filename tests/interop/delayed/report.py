@@ -1,0 +1,74 @@
+"""What came of a run."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+
+from tests.interop.delayed.course import Course
+
+
+@attrs.frozen
+class Report:
+    """What came of it."""
+
+    confirmed: int
+    deliveries: int
+    #: Copies that did not come: where the ladder has none any more; where it still has ``waiting``.
+    lost: list[str]
+    late_still: list[str]
+    waiting: int
+    #: Copies that came more than once; those of them of which the broker, or the gateway, said so not.
+    twice: int
+    unmarked: list[str]
+    odd: list[str]
+    outages: int
+    late: dict[str, float]
+
+    def text(self) -> str:
+        brief = {"odd": self.odd[:3], "lost": self.lost[:5], "late_still": self.late_still[:5]}
+        return json.dumps(attrs.asdict(self) | brief, indent=1)
+
+
+def report(course: Course, waiting: int) -> Report:
+    """Of a run that has ended with so many messages in the ladder."""
+    came = course.came
+    twice = [copy for copy, deliveries in came.items() if len(deliveries) > 1]
+    unmarked = [copy for copy in twice if not all(is_again for _, is_again in came[copy][1:])]
+    lateness = []
+    for copy, (sent, delay, _) in course.confirmed.items():
+        if copy in came:
+            arrived, is_again = came[copy][0]
+            down = any(sent < end + 10 and begin < arrived for begin, end, _ in course.outages)
+            if not down and not is_again:
+                lateness.append((arrived - sent - delay / 1000, delay / 1000))
+    every = [
+        came[copy][0][0] - sent - delay / 1000
+        for copy, (sent, delay, _) in course.confirmed.items()
+        if copy in came
+    ]
+    within = [late <= 1 + delay / 100 for late, delay in lateness]
+    lates = sorted(late for late, _ in lateness)
+    late = {"counted": float(len(lates)), "latest of all s": max(every, default=0.0)}
+    late["over a minute late"] = float(sum(one > 60 for one in every))
+    if lates:
+        late |= {
+            "earliest s": lates[0],
+            "median s": lates[len(lates) // 2],
+            "99 % s": lates[len(lates) * 99 // 100],
+            "latest s": lates[-1],
+            "within 1 s + 1 %": sum(within) / len(within),
+        }
+    return Report(
+        len(course.confirmed),
+        sum(map(len, came.values())),
+        [] if waiting else sorted(course.missing()),
+        sorted(course.missing()) if waiting else [],
+        waiting,
+        len(twice),
+        unmarked,
+        course.odd,
+        len(course.outages),
+        {name: round(value, 4) for name, value in late.items()},
+    )
