@@ -18,6 +18,8 @@ _SYNC: Final = encode_command(amqp.ExecutionSync())
 #: A framing error, by its code; Qpid's broker closes the socket without a word.
 _ERROR: Final = "connection.close 501"
 _HANGS_UP: Final = "hangs up"
+#: How a proxy tells that its broker has hung up.
+_RELAYED: Final = "connection.close 320"
 
 
 def _sending(*frames: bytes) -> Conversation[SessionTalk]:
@@ -67,7 +69,7 @@ for _kind in (4, 15, 255):
     section=_FORMAT,
     strength="should",
     obeys="goes on",
-    qpid=_HANGS_UP,
+    qpid=(_HANGS_UP, _RELAYED),
 )
 async def _(talk: SessionTalk) -> str:
     session = await talk.session()

@@ -26,6 +26,8 @@ SEGMENTS: Final = section("segments", "Segments and assemblies")
 
 _ASSEMBLIES: Final = "Transport: Assemblies, Segments, and Frames"
 _ERROR: Final = "connection.close 501"
+#: How a proxy tells that its broker has hung up.
+_RELAYED: Final = "connection.close 320"
 _WHOLE: Final = FIRST_FRAME | LAST_FRAME
 _TRANSFER: Final = encode_command(amqp.MessageTransfer(destination=b"", accept_mode=1, acquire_mode=0))
 
@@ -82,7 +84,7 @@ async def _(talk: SessionTalk) -> str:
     "a header may come in several frames",
     section=_ASSEMBLIES,
     obeys="'body'",
-    qpid="hangs up",
+    qpid=("hangs up", _RELAYED),
 )
 async def _(talk: SessionTalk) -> str:
     session = await talk.session()
@@ -328,7 +330,7 @@ async def _(talk: SessionTalk) -> str:
     section="message.transfer, header",
     strength="should",
     obeys=("goes on", "exception *", _ERROR),
-    qpid="hangs up",
+    qpid=("hangs up", _RELAYED),
 )
 async def _(talk: SessionTalk) -> str:
     session = await talk.session()
