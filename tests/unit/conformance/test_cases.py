@@ -55,6 +55,11 @@ def test_sections_are_told_apart_by_their_names() -> None:
     assert [name for name, count in counted.items() if count > 1] == []
 
 
+def test_what_is_known_is_one_brokers() -> None:
+    assert [one.id for one in CASES if one.rabbitmq and one.qpid] == []
+    assert {one.versions for one in CASES if one.qpid} == {("0-10",)}
+
+
 def test_help_has_the_versions() -> None:
     assert tuple(HEADERS) == IN_HELP
 

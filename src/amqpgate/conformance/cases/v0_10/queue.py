@@ -306,7 +306,7 @@ async def _(talk: SessionTalk) -> str:
     "queue.purge.pending-messages",
     "what was sent and not accepted yet is not purged",
     section="queue.purge, pending-messages",
-    obeys="1 message",
+    obeys="comes back",
 )
 async def _(talk: SessionTalk) -> str:
     session = await talk.session()
@@ -315,7 +315,9 @@ async def _(talk: SessionTalk) -> str:
     await session.subscribe(queue, credit=1)
     message = await session.message()
     await session.do(amqp.QueuePurge(queue=queue), amqp.MessageRelease(transfers=ids_of([message.id])))
-    return f"{(await _query(session, queue)).message_count} message"
+    await session.credit(1)
+    await session.message()
+    return "comes back"
 
 
 @QUEUE.rule(
