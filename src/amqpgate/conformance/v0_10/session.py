@@ -173,7 +173,10 @@ class TestedSession:
     async def message(self) -> HeardCommand:
         """The next message."""
         await self.until(lambda: bool(self.heard))
-        return self.heard.pop(0)
+        found = self.heard.pop(0)
+        if not isinstance(found.command, amqp.MessageTransfer):
+            raise Unexpected(found.command.NAME)
+        return found
 
     async def drained(self, destination: bytes = b"d") -> list[HeardCommand]:
         """All messages that a subscription's credit was enough for; it has none any more."""
