@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.interop.conformance import CONFIG, deviations, played
 from tests.support.gateway import Gateway
+from tests.support.meddler import Meddler
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.rabbitmq_root import root_of_4
 
@@ -21,24 +21,6 @@ OWN = {
     # docs/old-versions.md: the channel is closed in the place of the connection.
     ("0-8", "basic.publish.immediate"),
 }
-
-
-def played(port: int, tmp_path: Path, *options: str) -> tuple[int, dict[tuple[str, str], str]]:
-    """The exit code, and by version and id the verdict of each case that is not obeyed."""
-    file = tmp_path / "report.json"
-    command = [sys.executable, "-m", "amqpgate", "conformance", f"127.0.0.1:{port}", "--json", str(file)]
-    # On a busy machine an answer may take its time.
-    done = subprocess.run(
-        [*command, "--patience", "15", *options], capture_output=True, text=True, timeout=280
-    )
-    assert file.exists(), done.stderr
-    results = json.loads(file.read_text())["results"]
-    found = {(one["version"], one["id"]): f"{one['verdict']}: {one['seen']}" for one in results}
-    return done.returncode, {key: said for key, said in found.items() if not said.startswith("obeys")}
-
-
-def deviations(found: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-    return {key: said for key, said in found.items() if not said.startswith("as RabbitMQ")}
 
 
 def leftovers(rabbitmq: RabbitMQ) -> list[str]:
@@ -56,18 +38,10 @@ def test_rabbitmq_obeys_or_is_known_not_to(rabbitmq: RabbitMQ, tmp_path: Path) -
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("connections", [pytest.param("own", marks=pytest.mark.slow), "pooled"])
 def test_a_gateway_obeys_what_its_broker_does(rabbitmq: RabbitMQ, tmp_path: Path, connections: str) -> None:
-    gateway = Gateway(config=_CONFIG % (rabbitmq.port, connections))
+    gateway = Gateway(config=CONFIG % (rabbitmq.port, connections))
     with gateway.serving():
         _, found = played(gateway.port, tmp_path, "--versions", "0-9-1")
     assert deviations(found) == {}
-
-
-_CONFIG = """
-listeners: [{name: main, bind: "127.0.0.1:{port}"}]
-upstreams: [{name: broker, host: 127.0.0.1, port: %d, connections: %s}]
-admin: {bind: "127.0.0.1:{admin_port}"}
-limits: {drainTimeout: 2s}
-"""
 
 
 @pytest.mark.slow
@@ -78,7 +52,7 @@ def test_all_versions_through_a_gateway(tmp_path: Path, version: str, connection
     node = RabbitMQ(root=root_of_4() if version == "4" else None)
     try:
         node.start()
-        gateway = Gateway(config=_CONFIG % (node.port, connections))
+        gateway = Gateway(config=CONFIG % (node.port, connections))
         with gateway.serving():
             _, found = played(gateway.port, tmp_path, "--versions", "0-9-1,0-9,0-8")
     finally:
@@ -87,40 +61,6 @@ def test_all_versions_through_a_gateway(tmp_path: Path, version: str, connection
 
 
 # -- peers that break rules ----------------------------------------------------------------------------------
-
-
-class Meddler:
-    """A proxy that changes what passes from the broker."""
-
-    def __init__(self, port: int, change: Callable[[bytes], bytes]) -> None:
-        self._port, self._change = port, change
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        self._open: list[socket.socket] = [self._listener]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        for sock in self._open:
-            sock.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            broker = socket.create_connection(("127.0.0.1", self._port))
-            self._open += [client, broker]
-            for source, target, change in ((client, broker, bytes), (broker, client, self._change)):
-                threading.Thread(target=self._relay, args=(source, target, change), daemon=True).start()
-
-    def _relay(self, source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes]) -> None:
-        try:
-            while data := source.recv(1 << 16):
-                target.sendall(change(data))
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
 
 
 def closes_with(code: int, other: int) -> Callable[[bytes], bytes]:

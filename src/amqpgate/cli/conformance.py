@@ -14,13 +14,13 @@ import click
 from amqpgate.cli.failures import Failure, reported
 
 if TYPE_CHECKING:
-    from amqpgate.conformance.case import CaseResult, CaseSection
-    from amqpgate.conformance.peer import PeerLogin
+    from amqpgate.conformance.case import CaseResult, RuleSection
+    from amqpgate.conformance.dialling import PeerLogin
     from amqpgate.conformance.report.summary import ConformanceRun
     from amqpgate.conformance.versions import Name
 
 #: What ``conformance.versions`` has, here so that ``--help`` is quick (a test compares).
-VERSIONS: Final = ("0-9-1", "0-9", "0-8")
+VERSIONS: Final = ("0-9-1", "0-9", "0-8", "0-10")
 
 
 @click.command(short_help="Test which rules of AMQP a broker or a proxy obeys.")
@@ -41,7 +41,9 @@ VERSIONS: Final = ("0-9-1", "0-9", "0-8")
     "be given more than once.",
 )
 @click.option("--list", "is_list", is_flag=True, help="List the rules, and test nothing.")
-@click.option("--strict", is_flag=True, help="Count what RabbitMQ does otherwise, and what is a should only.")
+@click.option(
+    "--strict", is_flag=True, help="Count what RabbitMQ or Qpid does otherwise, and what is a should only."
+)
 @click.option(
     "--patience", metavar="SECONDS", type=float, default=4.0, show_default=True, help="For an answer."
 )
@@ -74,6 +76,7 @@ def conformance(
     \b
     obeys        as the rule says
     as RabbitMQ  otherwise, as RabbitMQ does it
+    as Qpid      otherwise, as Qpid's broker does it
     deviates     otherwise
     untestable   this peer does not offer what the rule is about
 
@@ -113,7 +116,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _versions(said: str) -> list[Name]:
-    from amqpgate.conformance.versions import VERSIONS as KNOWN
+    from amqpgate.conformance.versions import HEADERS as KNOWN
 
     found = [version for version in KNOWN if version in said.split(",")]
     if len(found) != len(set(said.split(","))):
@@ -125,7 +128,7 @@ def _run(
     url: str,
     versions: list[Name],
     wanted: tuple[str, ...],
-    sections: tuple[CaseSection, ...],
+    sections: tuple[RuleSection, ...],
     patience: float,
 ) -> ConformanceRun:
     import trio
@@ -158,7 +161,7 @@ def _progress(count: int) -> Iterator[Callable[[CaseResult], None]]:
 
 def _target(said: str) -> PeerLogin:
     from amqpgate.config.address import AmqpUrl
-    from amqpgate.conformance.peer import PeerLogin
+    from amqpgate.conformance.dialling import PeerLogin
 
     try:
         url = AmqpUrl.parse(said if "://" in said else f"amqp://{said}")

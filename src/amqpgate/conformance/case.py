@@ -1,30 +1,35 @@
 """A rule, a conversation that tries it, and what may come of it.
 
 A conversation ends in an *outcome*: a few words that say what the peer did, as ``peer.Peer.outcome`` gives
-them. What the rule allows, and what RabbitMQ is known to do in its place, are patterns of such outcomes.
+them. What the rule allows, and what RabbitMQ is known to do in its place, are patterns of such outcomes. In
+0-10, which RabbitMQ does not speak, Qpid's broker has its place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, Literal, TypeAlias
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
 
-from amqpgate.conformance.talk import Talk
+from amqpgate.conformance.setting import CaseSetting
 from amqpgate.conformance.versions import Name
 
-#: ``obeys``: as the rule says. ``as RabbitMQ``: not so, but as RabbitMQ does. ``deviates``: neither.
-#: ``untestable``: what the rule is about cannot be had from this peer.
-Verdict: TypeAlias = Literal["obeys", "as RabbitMQ", "deviates", "untestable"]
+#: ``obeys``: as the rule says. ``as RabbitMQ``, ``as Qpid``: not so, but as RabbitMQ does, or Qpid's broker.
+#: ``deviates``: none of these. ``untestable``: what the rule is about cannot be had from this peer.
+Verdict: TypeAlias = Literal["obeys", "as RabbitMQ", "as Qpid", "deviates", "untestable"]
 
-VERDICTS: Final[tuple[Verdict, ...]] = ("obeys", "as RabbitMQ", "deviates", "untestable")
+VERDICTS: Final[tuple[Verdict, ...]] = ("obeys", "as RabbitMQ", "as Qpid", "deviates", "untestable")
+
+#: Otherwise, as a broker does that clients are written for.
+KNOWN: Final[tuple[Verdict, ...]] = ("as RabbitMQ", "as Qpid")
 
 #: How much a rule asks: a deviation from a *should* counts with ``--strict`` alone.
 Strength: TypeAlias = Literal["must", "should"]
 
-Conversation: TypeAlias = Callable[[Talk], Awaitable[str]]
+T = TypeVar("T", bound=CaseSetting)
+Conversation: TypeAlias = Callable[[T], Awaitable[str]]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -39,17 +44,21 @@ class ConformanceCase:
     section: str
     strength: Strength
     versions: tuple[Name, ...]
-    talk: Conversation
+    talk: Conversation[CaseSetting]
     #: Patterns of outcomes, as of `fnmatch`.
     obeys: tuple[str, ...]
     #: What RabbitMQ does where it is something else, and why that is known.
     rabbitmq: tuple[str, ...] = ()
+    #: The same of Qpid's broker.
+    qpid: tuple[str, ...] = ()
 
     def verdict(self, outcome: str) -> Verdict:
         """Of an outcome."""
         if _matches(outcome, self.obeys):
             return "obeys"
-        return "as RabbitMQ" if _matches(outcome, self.rabbitmq) else "deviates"
+        if _matches(outcome, self.rabbitmq):
+            return "as RabbitMQ"
+        return "as Qpid" if _matches(outcome, self.qpid) else "deviates"
 
 
 def _matches(outcome: str, patterns: Sequence[str]) -> bool:
@@ -69,12 +78,21 @@ class CaseResult:
 
 
 @attrs.define(eq=False)
-class CaseSection:
+class RuleSection:
     """Cases of one part of the specification, in order."""
 
     name: str
     title: str
-    cases: list[ConformanceCase] = attrs.field(factory=list)
+    cases: list[ConformanceCase] = attrs.field(factory=list, init=False)
+
+
+@attrs.define(eq=False)
+class CaseSection(RuleSection, Generic[T]):
+    """A section whose conversations are of one kind."""
+
+    kind: type[T]
+    #: Those that its cases are played in, unless one says otherwise.
+    versions: tuple[Name, ...] = ("0-9-1", "0-9", "0-8")
 
     def rule(
         self,
@@ -84,21 +102,27 @@ class CaseSection:
         section: str,
         obeys: str | tuple[str, ...],
         rabbitmq: str | tuple[str, ...] = (),
-        versions: tuple[Name, ...] = ("0-9-1", "0-9", "0-8"),
+        qpid: str | tuple[str, ...] = (),
+        versions: tuple[Name, ...] | None = None,
         strength: Strength = "must",
-    ) -> Callable[[Conversation], Conversation]:
+    ) -> Callable[[Conversation[T]], Conversation[T]]:
         """Add a case, whose conversation is decorated."""
 
-        def add(talk: Conversation) -> Conversation:
+        def add(talk: Conversation[T]) -> Conversation[T]:
+            async def of_its_kind(setting: CaseSetting) -> str:
+                assert isinstance(setting, self.kind)
+                return await talk(setting)
+
             case = ConformanceCase(
                 id=path,
                 title=title,
                 section=section,
                 strength=strength,
-                versions=versions,
-                talk=talk,
+                versions=self.versions if versions is None else versions,
+                talk=of_its_kind,
                 obeys=_several(obeys),
                 rabbitmq=_several(rabbitmq),
+                qpid=_several(qpid),
             )
             self.cases.append(case)
             return talk

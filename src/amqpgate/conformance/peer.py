@@ -22,6 +22,7 @@ from typing import Final, Generic, Self, TypeVar
 import attrs
 import trio
 
+from amqpgate.conformance.dialling import PeerLogin, dialled
 from amqpgate.conformance.endings import Unexpected
 from amqpgate.conformance.versions import SpokenVersion
 from amqpgate.errors import ProtocolViolation
@@ -38,18 +39,6 @@ METHOD: Final = 1
 HEADER: Final = 2
 BODY: Final = 3
 HEARTBEAT: Final = 8
-
-
-@attrs.frozen
-class PeerLogin:
-    """Whoever is tested, and how to log in."""
-
-    host: str
-    port: int
-    user: str
-    password: str = attrs.field(repr=False)
-    vhost: str
-    tls: ssl.SSLContext | None = None
 
 
 M = TypeVar("M", bound=Method)
@@ -86,13 +75,7 @@ class TestedPeer:
     @classmethod
     async def dial(cls, target: PeerLogin, version: SpokenVersion, patience: float) -> Self:
         """A connection on which nothing is said yet. Raises ``OSError``."""
-        with trio.fail_after(patience):
-            stream: trio.abc.Stream = await trio.open_tcp_stream(target.host, target.port)
-            if target.tls is not None:
-                tls = trio.SSLStream(stream, target.tls, server_hostname=target.host, https_compatible=True)
-                await tls.do_handshake()
-                stream = tls
-        return cls(version, stream, patience)
+        return cls(version, await dialled(target, patience), patience)
 
     async def aclose(self) -> None:
         """Hang up."""

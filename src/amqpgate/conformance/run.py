@@ -5,20 +5,27 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import attrs
 import trio
 
-from amqpgate.conformance.case import CaseResult, CaseSection, ConformanceCase
+from amqpgate.conformance.case import CaseResult, ConformanceCase, RuleSection
+from amqpgate.conformance.dialling import PeerLogin, dialled
 from amqpgate.conformance.endings import Unexpected, Untestable
-from amqpgate.conformance.peer import PeerLogin, TestedPeer
+from amqpgate.conformance.peer import TestedPeer
 from amqpgate.conformance.talk import Talk
-from amqpgate.conformance.versions import VERSIONS, Name
+from amqpgate.conformance.v0_10.talk import SessionTalk
+from amqpgate.conformance.v0_10.talk import product as product_0_10
+from amqpgate.conformance.versions import HEADERS, VERSIONS, Name
 from amqpgate.errors import ProtocolViolation
 
 #: How many at once. More is not quicker, and a broker in use has other guests.
 AT_ONCE: Final = 8
+
+#: How a peer answers the header of 0-9-1 that speaks 0-10.
+_HEADER_0_10: Final = "header AMQP 1 1 0 10"
 
 #: Begins the names of all that is declared.
 PREFIX: Final = "amqpgate-conformance"
@@ -36,7 +43,7 @@ class Plan:
 
 
 def selected(
-    sections: Iterable[CaseSection], versions: Iterable[Name], wanted: Sequence[str]
+    sections: Iterable[RuleSection], versions: Iterable[Name], wanted: Sequence[str]
 ) -> list[tuple[ConformanceCase, Name]]:
     """Cases by version. ``wanted`` are names of sections and beginnings of ids; none: all."""
     chosen = [
@@ -61,9 +68,9 @@ async def product(target: PeerLogin, patience: float) -> str:
         start = await peer.expect(version.amqp.ConnectionStart)
         said = [start.server_properties.get(name) for name in ("product", "version")]
         return " ".join(one for one in said if isinstance(one, str))
-    except Unexpected:
+    except Unexpected as what:
         # It may speak other versions only; then each case says so.
-        return ""
+        return await product_0_10(target, patience) if str(what) == _HEADER_0_10 else ""
     finally:
         await peer.aclose()
 
@@ -89,7 +96,7 @@ async def play(plan: Plan, told: Callable[[CaseResult], None]) -> tuple[list[Cas
             told(results[number])
             return
         async with limiter:
-            talk = Talk(plan.target, VERSIONS[version], plan.patience, f"{PREFIX}-{run}-{number}-")
+            talk = _talk(plan, version, f"{PREFIX}-{run}-{number}-")
             results[number] = await _result(case, version, talk)
             told(results[number])
 
@@ -99,18 +106,27 @@ async def play(plan: Plan, told: Callable[[CaseResult], None]) -> tuple[list[Cas
     return [results[number] for number in sorted(results)], time.monotonic() - began
 
 
+def _talk(plan: Plan, version: Name, prefix: str) -> Talk | SessionTalk:
+    if version in VERSIONS:
+        return Talk(plan.target, plan.patience, prefix, VERSIONS[version])
+    return SessionTalk(plan.target, plan.patience, prefix)
+
+
 async def _speaks(plan: Plan, name: Name) -> bool:
     """Whether the version's header is answered with anything but another one."""
-    version = VERSIONS[name]
-    peer = await TestedPeer.dial(plan.target, version, plan.patience)
+    stream = await dialled(plan.target, plan.patience)
+    said = b""
     try:
-        await peer.send(version.header)
-        return not (await peer.outcome()).startswith("header ")
+        with trio.move_on_after(plan.patience), suppress(trio.BrokenResourceError):
+            await stream.send_all(HEADERS[name])
+            while len(said) < len(HEADERS[name]) and (data := await stream.receive_some(len(HEADERS[name]))):
+                said += data
     finally:
-        await peer.aclose()
+        await trio.aclose_forcefully(stream)
+    return not said.startswith(b"AMQP") or said[: len(HEADERS[name])] == HEADERS[name]
 
 
-async def _result(case: ConformanceCase, version: Name, talk: Talk) -> CaseResult:
+async def _result(case: ConformanceCase, version: Name, talk: Talk | SessionTalk) -> CaseResult:
     began = time.monotonic()
     try:
         said = await _outcome(case, talk)
@@ -122,7 +138,7 @@ async def _result(case: ConformanceCase, version: Name, talk: Talk) -> CaseResul
     )
 
 
-async def _outcome(case: ConformanceCase, talk: Talk) -> str:
+async def _outcome(case: ConformanceCase, talk: Talk | SessionTalk) -> str:
     """What a peer does is never this program's failure: whatever it says ends in words."""
     try:
         with trio.fail_after(talk.patience * 10):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from types import ModuleType
 from typing import Final
 
@@ -11,7 +11,8 @@ import attrs
 import trio
 
 from amqpgate.conformance.endings import Unexpected
-from amqpgate.conformance.peer import PeerLogin, PeerMessage, TestedPeer
+from amqpgate.conformance.peer import PeerMessage, TestedPeer
+from amqpgate.conformance.setting import CaseSetting
 from amqpgate.conformance.versions import SpokenVersion
 from amqpgate.wire.generated import v0_9_1
 from amqpgate.wire.method import Method, Properties
@@ -34,27 +35,16 @@ _PROPERTIES: Final = Table.of(
 
 
 @attrs.define(eq=False)
-class Talk:
-    """One case's conversation: connections that end with it, and names that nobody else has."""
+class Talk(CaseSetting):
+    """One case's conversation in a version of AMQP 0-8 to 0-9-1."""
 
-    target: PeerLogin
     version: SpokenVersion
-    patience: float
-    #: Begins every name on the broker.
-    prefix: str
-    _stack: AsyncExitStack = attrs.field(factory=AsyncExitStack, init=False)
-    _count: int = attrs.field(default=0, init=False)
     _left: list[Callable[[], Method]] = attrs.field(factory=list, init=False)
 
     @property
     def amqp(self) -> ModuleType:
         """The version's methods."""
         return self.version.amqp
-
-    def name(self) -> str:
-        """One for a queue or an exchange."""
-        self._count += 1
-        return f"{self.prefix}{self._count}"
 
     def exchange_name(self) -> str:
         """One for an exchange, which is deleted at the end if it is there."""
@@ -242,7 +232,7 @@ class Talk:
 
     async def aclose(self) -> None:
         """Hang up, and delete what was declared."""
-        await self._stack.aclose()
+        await CaseSetting.aclose(self)
         if not self._left:
             return
         peer = await self.channel()

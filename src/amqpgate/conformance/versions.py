@@ -10,13 +10,14 @@ from typing import Final, Literal, TypeAlias
 import attrs
 
 from amqpgate.wire.dialects import HEADER_0_8, HEADER_0_9, HEADER_0_9_1, RABBITMQ_0_8, RABBITMQ_0_9_1, Dialect
+from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 
-Name: TypeAlias = Literal["0-9-1", "0-9", "0-8"]
+Name: TypeAlias = Literal["0-9-1", "0-9", "0-8", "0-10"]
 
 
 @attrs.frozen(eq=False)
 class SpokenVersion:
-    """One version, as a client says it."""
+    """One of the versions whose frames are 0-9-1's, as a client says it."""
 
     name: Name
     header: bytes
@@ -37,4 +38,10 @@ VERSIONS: Final[Mapping[Name, SpokenVersion]] = {
         SpokenVersion("0-9", HEADER_0_9, RABBITMQ_0_9_1),
         SpokenVersion("0-8", HEADER_0_8, RABBITMQ_0_8),
     )
+}
+
+#: By version the header that a client says. Frames of 0-10 are others: ``v0_10`` has what speaks them.
+HEADERS: Final[Mapping[Name, bytes]] = {
+    **{name: version.header for name, version in VERSIONS.items()},
+    "0-10": PROTOCOL_HEADER,
 }

@@ -337,6 +337,12 @@ class BrokerTranslator:
             self._attach(number)
 
     def _attach(self, number: int) -> None:
+        tune = self.tune
+        if tune is not None and number > tune.channel_max:
+            why = ProtocolViolation(504, f"channel {number} is above channel-max {tune.channel_max}")
+            self._connection.close(why.code, why.text)
+            self._close(why)
+            return
         self._sessions += 1
         name = f"{self._name}.{self._sessions}".encode()
         session = self._connection.attach(number - 1, name)

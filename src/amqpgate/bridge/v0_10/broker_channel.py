@@ -77,6 +77,7 @@ class AttachedChannel:
         "_backlog",
         "_consuming",
         "_declaring",
+        "_has_left",
         "_link",
         "_modes",
         "_publishing",
@@ -97,6 +98,8 @@ class AttachedChannel:
         self._backlog: deque[tuple[int, bytes]] = deque()
         #: Why the channel ends.
         self._why: ProtocolViolation | None = None
+        #: It was closed by the gateway, too, which is answered once that is said.
+        self._has_left = False
 
     # The gateway's side.
 
@@ -121,7 +124,7 @@ class AttachedChannel:
         elif isinstance(method, amqp.ChannelClose) and self.stage is ChannelStage.CLOSED:
             self._link.say(amqp.ChannelCloseOk())
         elif isinstance(method, amqp.ChannelClose):
-            self.stage = ChannelStage.CLOSING
+            self._has_left = True
 
     def _waits(self, kind: int, payload: bytes) -> bool:
         if self._task is not None or self.stage is ChannelStage.OPENING:
@@ -316,6 +319,8 @@ class AttachedChannel:
         why = self._why or ProtocolViolation(541, "the broker has detached the session")
         self._link.say(amqp.ChannelClose(why.code, why.reply_text, why.class_id, why.method_id))
         self.stage = ChannelStage.CLOSED
+        if self._has_left:
+            self._link.say(amqp.ChannelCloseOk())
         self._drop()
 
     # Both.
@@ -342,6 +347,10 @@ class AttachedChannel:
                 channel=self._link.number,
             )
             self.stage = ChannelStage.ENDING
+            self._has_left = any(
+                kind == FRAME_METHOD and isinstance(decode_method(payload), amqp.ChannelClose)
+                for kind, payload in self._backlog
+            )
             self._drop()
 
     def _drop(self) -> None:

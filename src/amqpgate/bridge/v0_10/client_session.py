@@ -100,7 +100,7 @@ class ClientSession:
         subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
             Declares(link, self, subscriptions),
-            Queries(link.topology),
+            Queries(link.topology, link.subscribers),
             Transactions(subscriptions),
             subscriptions,
         )

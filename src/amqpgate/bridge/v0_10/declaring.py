@@ -16,7 +16,9 @@ passive and exclusive, another's queue: 405         not compared
 an unknown type: 404                                406; 503 before version 4, for the whole connection:
                                                     none asked for but those that begin with ``x-``
 delete of what is not there: 404                    delete-ok: asked for first
-names that are empty: 531, 542                      a new name, the last queue, the default exchange
+names that are empty: 542, to purge 531             a new name, the last queue, the default exchange
+an alternate exchange that is not there: 404        taken: asked for first, unless it is known
+unbind of what is not there: 404                    unbind-ok: asked for first, unless it is known
 unbind by key alone                                 with the arguments of bind: they are remembered
 exclusive: one session's, locked until it ends      one connection's: locked here, too
 exclusive without auto-delete: it stays             gone with the connection: declared as not exclusive
@@ -95,6 +97,7 @@ class Declares:
                 raise ProtocolViolation(530, f"exchanges called {_QPIDS!r} are reserved")
             if kind not in _TYPES and not kind.startswith("x-"):
                 raise ProtocolViolation(404, f"no exchange type {kind!r}")
+            yield from self._has_alternate(command.alternate_exchange)
             method = amqp.ExchangeDeclare(
                 exchange=name,
                 type=kind,
@@ -142,6 +145,9 @@ class Declares:
     def exchange_unbind(self, command: amqp10.ExchangeUnbind) -> Steps:
         """exchange.unbind."""
         binding = self._binding(command)
+        yield from self._has_exchange(binding.exchange)
+        if self.topology.queue(binding.queue) is None:
+            yield from _has(amqp.QueueDeclare(queue=binding.queue, passive=True))
         arguments = self.topology.arguments_of(binding) or EMPTY_TABLE
         yield from insist(_on(amqp.QueueUnbind, binding, arguments))
         self.topology.unbind(binding)
@@ -154,6 +160,7 @@ class Declares:
             yield from self._queue_is_there(name, is_exclusive=command.exclusive)
             return None
         self.check_lock(name)
+        yield from self._has_alternate(command.alternate_exchange)
         arguments = queue_arguments(command, ignore_qpid=self.link.options.ignore_qpid_arguments)
         # RabbitMQ would not wait for an auto-delete queue to expire, nor would it for one that is exclusive.
         is_waited_for = arguments.field("x-expires") is not None
@@ -192,7 +199,7 @@ class Declares:
 
     def queue_delete(self, command: amqp10.QueueDelete) -> Steps:
         """queue.delete."""
-        name = queue_of(command.queue)
+        name = name_of(command.queue, "the queue")
         self.check_lock(name)
         found = yield from insist(amqp.QueueDeclare(queue=name, passive=True))
         assert isinstance(found, amqp.QueueDeclareOk)
@@ -275,13 +282,21 @@ class Declares:
         return False
 
     def _binding(self, command: amqp10.ExchangeBind | amqp10.ExchangeUnbind) -> Binding:
-        queue = queue_of(command.queue)
+        queue = name_of(command.queue, "the queue")
         self.check_lock(queue)
         return Binding(
             queue,
             name_of(command.exchange, "the exchange"),
             text_of(command.binding_key, "the binding"),
         )
+
+    def _has_alternate(self, name: bytes | None) -> Part[None]:
+        if name:
+            yield from self._has_exchange(text_of(name, "the alternate exchange"))
+
+    def _has_exchange(self, name: str) -> Part[None]:
+        if self.topology.exchange(name) is None:
+            yield from _has(amqp.ExchangeDeclare(exchange=name, type="direct", passive=True))
 
     def check_lock(self, queue: str) -> None:
         """Violation 405 if another session has the queue for its own."""
@@ -310,6 +325,14 @@ class Declares:
         if says(refused, 406) and _NO_TYPE in text:
             raise ProtocolViolation(404, text)
         raise _reserved(refused, name)
+
+
+def _has(passive: amqp.ExchangeDeclare | amqp.QueueDeclare) -> Part[None]:
+    """Violation 404 if that is not there. Where the question is denied, nobody knows."""
+    reply = yield from ask(passive)
+    if says(reply, 404):
+        assert isinstance(reply, amqp.ChannelClose)
+        raise violation_of_channel_close(reply)
 
 
 def _reserved(refused: amqp.ChannelClose, name: str) -> ProtocolViolation:

@@ -20,6 +20,7 @@ from attrs import define, evolve
 from amqpgate.bridge.v0_10.arguments import arguments_of
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.steps import Part, Steps, ask, says, text_of
+from amqpgate.bridge.v0_10.subscribers import Subscribers
 from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownTopology
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
@@ -39,6 +40,7 @@ class Queries:
     """What one session asks."""
 
     topology: KnownTopology
+    subscribers: Subscribers
 
     def exchange_query(self, command: amqp10.ExchangeQuery) -> Steps:
         """exchange.query."""
@@ -90,7 +92,9 @@ class Queries:
             raise violation_of_channel_close(reply)
         assert isinstance(reply, amqp.QueueDeclareOk)
         result = amqp10.QueueQueryResult(
-            queue=command.queue, message_count=reply.message_count, subscriber_count=reply.consumer_count
+            queue=command.queue,
+            message_count=reply.message_count,
+            subscriber_count=reply.consumer_count + self.subscribers.unknown_to_broker(name),
         )
         known = self.topology.queue(name)
         if known is None:

@@ -95,7 +95,7 @@ def name_of(name: bytes | None, what: str) -> str:
 
 
 def queue_of(name: bytes | None) -> str:
-    """The name of a queue that is there. As above; an empty one is 531, as with qpidd."""
+    """The name of a queue that is read or purged. As above; an empty one is 531, as with qpidd."""
     return _some(text_of(name, "the queue"), "the queue", 531)
 
 

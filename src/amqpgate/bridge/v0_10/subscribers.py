@@ -18,7 +18,8 @@ from amqpgate.bridge.v0_10.subscription import Subscription
 from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
 
-#: Subscriptions that are asked whether they have a consumer. Beyond that a queue may get one too many.
+#: Subscriptions that are asked whether they have a consumer. Beyond that a queue may get one too many, and
+#: fewer are counted.
 MOST_LOOKED_AT: Final = 64
 
 
@@ -99,6 +100,11 @@ class Subscribers:
         known = self.topology.queue(subscription.queue)
         is_idle = subscription.consumer is not None and not subscription.credit.is_there
         return is_idle and known is not None and not known.ends_unused
+
+    def unknown_to_broker(self, queue: str) -> int:
+        """How many of a queue's subscriptions have no consumer, as far as it is looked."""
+        looked_at = islice(self._by_queue.get(queue, ()), MOST_LOOKED_AT)
+        return sum(one.consumer is None and not one.is_gone for one in looked_at)
 
     def has(self, queue: str) -> bool:
         """Whether anybody has subscribed to the queue."""

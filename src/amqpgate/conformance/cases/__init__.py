@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import CaseSection
+from amqpgate.conformance.case import RuleSection
+from amqpgate.conformance.cases import v0_10
 from amqpgate.conformance.cases.basic import BASIC
 from amqpgate.conformance.cases.binding import BINDING
 from amqpgate.conformance.cases.channel import CHANNEL
@@ -21,7 +22,7 @@ from amqpgate.conformance.cases.queue import QUEUE
 from amqpgate.conformance.cases.settlement import SETTLEMENT
 from amqpgate.conformance.cases.tx import TX
 
-SECTIONS: Final[tuple[CaseSection, ...]] = (
+SECTIONS: Final[tuple[RuleSection, ...]] = (
     FRAMING,
     MULTIPLEXING,
     NEGOTIATION,
@@ -37,4 +38,5 @@ SECTIONS: Final[tuple[CaseSection, ...]] = (
     TX,
     CONFIRM,
     EXTENSIONS,
+    *v0_10.SECTIONS,
 )

@@ -7,7 +7,7 @@ from typing import Final
 from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.talk import Talk, saying
 
-BASIC: Final = CaseSection("basic", "Messages")
+BASIC: Final = CaseSection("basic", "Messages", Talk)
 
 _CONSUME: Final = "1.8.3.3"
 _PUBLISH: Final = "1.8.3.7"

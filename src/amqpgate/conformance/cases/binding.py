@@ -7,7 +7,7 @@ from typing import Final
 from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.talk import Talk, saying
 
-BINDING: Final = CaseSection("binding", "Bindings")
+BINDING: Final = CaseSection("binding", "Bindings", Talk)
 
 
 @BINDING.rule(

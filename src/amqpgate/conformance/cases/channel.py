@@ -7,7 +7,7 @@ from typing import Final
 from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.talk import Talk, saying
 
-CHANNEL: Final = CaseSection("channel", "Channels")
+CHANNEL: Final = CaseSection("channel", "Channels", Talk)
 
 
 CHANNEL.rule(

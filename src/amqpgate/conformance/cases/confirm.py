@@ -10,7 +10,7 @@ from amqpgate.conformance.peer import TestedPeer
 from amqpgate.conformance.talk import Talk, method, saying
 from amqpgate.wire.tables import Table
 
-CONFIRM: Final = CaseSection("confirm", "Publisher confirms")
+CONFIRM: Final = CaseSection("confirm", "Publisher confirms", Talk)
 
 _SECTION: Final = "publisher_confirms"
 

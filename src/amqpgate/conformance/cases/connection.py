@@ -7,7 +7,7 @@ from typing import Final
 from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.talk import Talk, saying
 
-CONNECTION: Final = CaseSection("connection", "Connections")
+CONNECTION: Final = CaseSection("connection", "Connections", Talk)
 
 
 @CONNECTION.rule(

@@ -10,7 +10,7 @@ from amqpgate.conformance.peer import BODY, HEADER, TestedPeer, frame
 from amqpgate.conformance.talk import Talk
 from amqpgate.wire.tables import Table
 
-CONTENT: Final = CaseSection("content", "Content")
+CONTENT: Final = CaseSection("content", "Content", Talk)
 
 _SECTION: Final = "4.2.6"
 _UNEXPECTED: Final = ("connection.close 505", "connection.close 501")

@@ -9,13 +9,13 @@ from amqpgate.conformance.case import CaseSection, Conversation
 from amqpgate.conformance.talk import Talk, method, saying
 from amqpgate.wire.tables import Table
 
-EXCHANGE: Final = CaseSection("exchange", "Exchanges")
+EXCHANGE: Final = CaseSection("exchange", "Exchanges", Talk)
 
 _DECLARE: Final = "1.6.2.1"
 _TYPES: Final = "3.1.3"
 
 
-def _declared(**flags: object) -> Conversation:
+def _declared(**flags: object) -> Conversation[Talk]:
     return saying(lambda talk: talk.amqp.ExchangeDeclare(exchange=talk.exchange_name(), **flags))
 
 

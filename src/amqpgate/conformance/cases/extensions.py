@@ -9,7 +9,7 @@ from amqpgate.conformance.cases.confirm import has
 from amqpgate.conformance.talk import Talk, method, saying
 from amqpgate.wire.tables import Table
 
-EXTENSIONS: Final = CaseSection("extensions", "RabbitMQ's extensions")
+EXTENSIONS: Final = CaseSection("extensions", "RabbitMQ's extensions", Talk)
 
 _ONLY: Final = ("0-9-1",)
 

@@ -11,7 +11,7 @@ from amqpgate.conformance.peer import HEADER, METHOD, frame
 from amqpgate.conformance.talk import Talk
 from amqpgate.wire.tables import Field, FieldValue, Table
 
-FIELDS: Final = CaseSection("fields", "Field tables")
+FIELDS: Final = CaseSection("fields", "Field tables", Talk)
 
 _SECTION: Final = "4.2.5.5"
 _REFUSED: Final = ("connection.close 50?", "connection.close 541")

@@ -9,7 +9,7 @@ from amqpgate.conformance.case import CaseSection, Conversation
 from amqpgate.conformance.peer import BODY, HEADER, HEARTBEAT, METHOD, frame
 from amqpgate.conformance.talk import Talk
 
-FRAMING: Final = CaseSection("framing", "Frames")
+FRAMING: Final = CaseSection("framing", "Frames", Talk)
 
 #: What ends a connection for a frame: the standard's 501, or nothing more, as frames cannot be told apart.
 _BROKEN: Final = ("connection.close 501", "hangs up")
@@ -43,7 +43,7 @@ async def _(talk: Talk) -> str:
     return await peer.outcome()
 
 
-def _of_type(kind: int, channel: int) -> Conversation:
+def _of_type(kind: int, channel: int) -> Conversation[Talk]:
     async def conversation(talk: Talk) -> str:
         peer = await talk.channel()
         await peer.send(frame(kind, channel, b"\0\0\0\0"))
@@ -214,7 +214,7 @@ _MALFORMED: Final = ("connection.close 501", "connection.close 502", "connection
 _UNKNOWN: Final = ("connection.close 503", "connection.close 540")
 
 
-def _method(payload: Callable[[Talk], bytes]) -> Conversation:
+def _method(payload: Callable[[Talk], bytes]) -> Conversation[Talk]:
     """A method frame with this in it."""
 
     async def conversation(talk: Talk) -> str:

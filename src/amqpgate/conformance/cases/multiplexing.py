@@ -7,7 +7,7 @@ from typing import Final
 from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.talk import Talk
 
-MULTIPLEXING: Final = CaseSection("multiplexing", "Channels in frames")
+MULTIPLEXING: Final = CaseSection("multiplexing", "Channels in frames", Talk)
 
 
 @MULTIPLEXING.rule(

@@ -9,7 +9,7 @@ from amqpgate.conformance.endings import Untestable
 from amqpgate.conformance.talk import Talk
 from amqpgate.wire.tables import Table
 
-NEGOTIATION: Final = CaseSection("negotiation", "Negotiation")
+NEGOTIATION: Final = CaseSection("negotiation", "Negotiation", Talk)
 
 _HEADERS: Final = "4.2.2"
 #: A header that is not taken is answered with one that is, and the socket is closed.
@@ -18,7 +18,7 @@ _REFUSED: Final = ("header AMQP *", "hangs up")
 _NO_LOGIN: Final = ("connection.close 403", "connection.close 530", "hangs up")
 
 
-def _header(header: bytes) -> Conversation:
+def _header(header: bytes) -> Conversation[Talk]:
     async def conversation(talk: Talk) -> str:
         peer = await talk.dial()
         await peer.send(header)
@@ -143,7 +143,7 @@ async def _(talk: Talk) -> str:
     return "has it" if b"en_US" in start.locales.split() else f"{start.locales!r}"
 
 
-def _login(**changes: object) -> Conversation:
+def _login(**changes: object) -> Conversation[Talk]:
     """This start-ok. A login that is taken may be refused when the virtual host is known."""
 
     async def conversation(talk: Talk) -> str:
@@ -265,7 +265,7 @@ async def _(talk: Talk) -> str:
     return "within" if tune.frame_max == 0 or tune.frame_max >= 4096 else f"{tune.frame_max}"
 
 
-def _tuned(above: str) -> Conversation:
+def _tuned(above: str) -> Conversation[Talk]:
     """Say more than was offered of this."""
 
     async def conversation(talk: Talk) -> str:
@@ -292,7 +292,7 @@ for _field in ("channel_max", "frame_max"):
     )(_tuned(_field))
 
 
-def _tune_ok(**said: int) -> Conversation:
+def _tune_ok(**said: int) -> Conversation[Talk]:
     async def conversation(talk: Talk) -> str:
         peer, tune = await talk.tuned()
         whole = {"channel_max": tune.channel_max, "frame_max": tune.frame_max, "heartbeat": 0} | said
@@ -354,7 +354,7 @@ async def _(talk: Talk) -> str:
     return "hangs up" if await talk.ends(peer, seconds=8) else "goes on"
 
 
-def _open(vhost: str) -> Conversation:
+def _open(vhost: str) -> Conversation[Talk]:
     async def conversation(talk: Talk) -> str:
         peer, tune = await talk.tuned()
         await talk.open(peer, tune, virtual_host=vhost)

@@ -8,7 +8,7 @@ from typing import Final
 from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.talk import Talk, method, saying
 
-QUEUE: Final = CaseSection("queue", "Queues")
+QUEUE: Final = CaseSection("queue", "Queues", Talk)
 
 _DECLARE: Final = "1.7.2.1"
 

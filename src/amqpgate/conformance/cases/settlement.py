@@ -8,7 +8,7 @@ from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.peer import TestedPeer
 from amqpgate.conformance.talk import Talk, saying
 
-SETTLEMENT: Final = CaseSection("settlement", "Prefetch and acknowledgements")
+SETTLEMENT: Final = CaseSection("settlement", "Prefetch and acknowledgements", Talk)
 
 _ACK: Final = "1.8.3.13"
 

@@ -8,7 +8,7 @@ from amqpgate.conformance.case import CaseSection
 from amqpgate.conformance.peer import TestedPeer
 from amqpgate.conformance.talk import Talk, saying
 
-TX: Final = CaseSection("tx", "Transactions")
+TX: Final = CaseSection("tx", "Transactions", Talk)
 
 
 async def _selected(talk: Talk) -> tuple[TestedPeer, str]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from amqpgate import __version__
-from amqpgate.conformance.case import VERDICTS, CaseResult, CaseSection
+from amqpgate.conformance.case import KNOWN, VERDICTS, CaseResult, RuleSection
 from amqpgate.conformance.report.summary import ConformanceRun, wanted
 
 _STYLE: Final = """
@@ -23,7 +23,7 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: .5rem 
 th, td { text-align: start; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: anywhere }
 th { background: var(--head) } summary { cursor: pointer; font-weight: 600 }
-.obeys { color: var(--good) } .as-RabbitMQ { color: var(--known) } .deviates { color: var(--bad) }
+.obeys { color: var(--good) } .as-RabbitMQ, .as-Qpid { color: var(--known) } .deviates { color: var(--bad) }
 .untestable { color: var(--none) } .bar { display: flex; height: .8rem; border-radius: 4px; overflow: hidden }
 .bar i { background: currentColor }
 """
@@ -32,12 +32,12 @@ th { background: var(--head) } summary { cursor: pointer; font-weight: 600 }
 _ALLOWED: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(run: ConformanceRun, sections: Iterable[CaseSection]) -> str:
+def page(run: ConformanceRun, sections: Iterable[RuleSection]) -> str:
     """The whole page: counts, what is not obeyed, and all cases by section."""
     return "\n".join(_parts(run, sections)) + "\n"
 
 
-def _parts(run: ConformanceRun, sections: Iterable[CaseSection]) -> Iterator[str]:
+def _parts(run: ConformanceRun, sections: Iterable[RuleSection]) -> Iterator[str]:
     title = f"AMQP conformance of {_text(run.address)}"
     yield "<!doctype html><html lang='en'><meta charset='utf-8'>"
     yield f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">'
@@ -55,7 +55,7 @@ def _parts(run: ConformanceRun, sections: Iterable[CaseSection]) -> Iterator[str
         )
         yield f"<tr><td>AMQP {version}{cells}<td style='width:40%'><div class='bar'>{bar}</div></tr>"
     yield "</table>"
-    for verdict in ("deviates", "as RabbitMQ", "untestable"):
+    for verdict in ("deviates", *KNOWN, "untestable"):
         found = [one for one in run.results if one.verdict == verdict]
         if found:
             yield f"<h2 class='{_class(verdict)}'>{verdict}: {len(found)}</h2>"

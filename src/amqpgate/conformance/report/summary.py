@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from amqpgate.conformance.case import VERDICTS, CaseResult, Verdict
+from amqpgate.conformance.case import KNOWN, VERDICTS, CaseResult, Verdict
 from amqpgate.conformance.versions import Name
 
 
@@ -31,7 +31,7 @@ class ConformanceRun:
     def failed(self, *, strict: bool) -> list[CaseResult]:
         """The results that count against the peer.
 
-        A deviation from a *must* does; with ``strict`` one from a *should*, and one that RabbitMQ has, too.
+        A deviation from a *must* does; with ``strict`` one from a *should*, and one that is known, too.
         """
         return [one for one in self.results if _counts(one, strict=strict)]
 
@@ -39,7 +39,7 @@ class ConformanceRun:
 def _counts(result: CaseResult, *, strict: bool) -> bool:
     if result.verdict == "deviates":
         return strict or result.case.strength == "must"
-    return strict and result.verdict == "as RabbitMQ"
+    return strict and result.verdict in KNOWN
 
 
 def not_obeyed(results: Iterable[CaseResult]) -> list[CaseResult]:

@@ -273,16 +273,32 @@ def test_a_session_that_is_refused_closes_the_channel() -> None:
     assert (number, close.reply_code) == (1, 541)
 
 
-def test_the_client_closes_while_the_exception_is_on_its_way() -> None:
+@pytest.mark.parametrize("is_behind", [True, False])
+def test_the_client_closes_while_the_exception_is_on_its_way(is_behind: bool) -> None:
     lab = BrokerLab(is_live=False).login().open()
     lab.say(1, amqp.QueueDeclare(queue="q"))
+    if is_behind:
+        assert lab.say(1, amqp.ChannelClose(200, "")) == []
     lab.session().send(amqp10.ExecutionException(404, 0, description=b"no"))
     lab.settle()
-    assert lab.say(1, amqp.ChannelClose(200, "")) == []
+    if not is_behind:
+        assert lab.say(1, amqp.ChannelClose(200, "")) == []
     lab.session().detach()
     lab.settle()
-    assert lab.heard[-1] == Heard(1, amqp.ChannelCloseOk())
+    # As with RabbitMQ it is told why, and answered.
+    close, close_ok = lab.heard[-2:]
+    assert isinstance(close.method, amqp.ChannelClose)
+    assert close.method.reply_code == 404
+    assert close_ok == Heard(1, amqp.ChannelCloseOk())
+    assert lab.say(1, amqp.ChannelCloseOk()) == []
     lab.open()
+
+
+def test_a_channel_above_channel_max_closes_the_connection() -> None:
+    lab = BrokerLab(is_live=False).login()
+    (closed,) = lab.say(2048, amqp.ChannelOpen())
+    assert isinstance(closed.method, amqp.ConnectionClose)
+    assert (closed.channel, closed.method.reply_code) == (0, 504)
 
 
 def test_what_waits_is_bounded() -> None:

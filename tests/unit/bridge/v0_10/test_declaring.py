@@ -100,12 +100,17 @@ def test_exchange_declared_again_without_an_alternate_keeps_it(lab: Lab) -> None
         (amqp10.ExchangeBind(queue=b"q", exchange=b"nope", binding_key=b"k"), 404),
         (amqp10.ExchangeBind(queue=b"nope", exchange=b"amq.direct", binding_key=b"k"), 404),
         (amqp10.ExchangeBind(queue=b"q", exchange=b"", binding_key=b"k"), 542),
-        (amqp10.ExchangeBind(exchange=b"amq.direct", binding_key=b"k"), 531),
+        (amqp10.ExchangeBind(exchange=b"amq.direct", binding_key=b"k"), 542),
         (amqp10.ExchangeUnbind(queue=b"q", exchange=b"", binding_key=b"k"), 542),
+        (amqp10.ExchangeUnbind(queue=b"q", exchange=b"nope", binding_key=b"k"), 404),
+        (amqp10.ExchangeUnbind(queue=b"nope", exchange=b"amq.direct", binding_key=b"k"), 404),
+        (amqp10.ExchangeDeclare(exchange=b"x", type=b"direct", alternate_exchange=b"nope"), 404),
+        (amqp10.QueueDeclare(queue=b"new", alternate_exchange=b"nope"), 404),
         (amqp10.QueueDeclare(), 542),
         (amqp10.QueueDeclare(queue=b"nope", passive=True), 404),
         (amqp10.QueueDelete(queue=b"nope"), 404),
-        (amqp10.QueueDelete(), 531),
+        (amqp10.QueueDelete(), 542),
+        (amqp10.QueuePurge(), 531),
         (amqp10.QueuePurge(queue=b"nope"), 404),
         (amqp10.DtxSelect(), 540),
         (amqp10.FileQos(), 540),
@@ -115,6 +120,29 @@ def test_exchange_declared_again_without_an_alternate_keeps_it(lab: Lab) -> None
 def test_refusals(lab: Lab, command: Command, code: int) -> None:
     granted(lab, amqp10.QueueDeclare(queue=b"q"))
     assert refused(lab, command) == code
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        amqp10.ExchangeUnbind(queue=b"theirs", exchange=b"amq.direct", binding_key=b"k"),
+        amqp10.QueueDeclare(queue=b"new", alternate_exchange=b"theirs"),
+    ],
+)
+def test_what_may_not_be_asked_for_counts_as_there(lab: Lab, command: Command) -> None:
+    lab.is_live = False
+    lab.do(command)
+    lab.tell(amqp.ChannelOpenOk(), 1)
+    assert lab.asked[-1][1].passive
+    lab.tell(amqp.ChannelClose(403, "ACCESS_REFUSED", 0, 0), 1)
+    lab.tell(amqp.ChannelOpenOk(), 1)
+    assert not getattr(lab.asked[-1][1], "passive", False)
+
+
+def test_what_is_known_is_not_asked_for(lab: Lab) -> None:
+    granted(lab, amqp10.QueueDeclare(queue=b"q", alternate_exchange=b"amq.fanout"))
+    granted(lab, amqp10.ExchangeUnbind(queue=b"q", exchange=b"amq.direct", binding_key=b"k"))
+    assert not any(getattr(method, "passive", False) for _, method in lab.asked)
 
 
 def test_bind_and_unbind_have_the_same_arguments(lab: Lab) -> None:

@@ -45,6 +45,15 @@ SAID: Final[dict[str, tuple[Command, ...]]] = {
     "`exchange.delete`": (amqp10.ExchangeDelete(exchange=b"e"),),
     "`exchange.bind`": (amqp10.ExchangeBind(exchange=b"e", queue=b"q", binding_key=b"k"),),
     "`exchange.unbind`": (amqp10.ExchangeUnbind(exchange=b"e", queue=b"q", binding_key=b"k"),),
+    "`exchange.unbind`, of what was not declared through this connection": (
+        amqp10.ExchangeUnbind(exchange=b"theirs", queue=b"their-queue", binding_key=b"k"),
+    ),
+    "`queue.declare`, with an alternate exchange that was not declared through this connection": (
+        amqp10.QueueDeclare(queue=b"new", alternate_exchange=b"theirs"),
+    ),
+    "`exchange.declare`, with such an alternate exchange": (
+        amqp10.ExchangeDeclare(exchange=b"new", type=b"direct", alternate_exchange=b"theirs"),
+    ),
     "`exchange.bound`": (amqp10.ExchangeBound(exchange=b"e", queue=b"q"),),
 }
 #: What touches nothing.
@@ -81,6 +90,7 @@ def lab() -> Lab:
     state = broker_state()
     other = Client(state)
     other.tell(amqp.ExchangeDeclare(exchange="theirs", type="topic"))
+    other.tell(amqp.QueueDeclare(queue="their-queue"))
     lab = Lab(state).open().attach()
     lab.do(amqp10.QueueDeclare(queue=b"q"))
     lab.do(amqp10.ExchangeDeclare(exchange=b"e", type=b"direct"))

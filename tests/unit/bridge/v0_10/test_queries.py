@@ -101,6 +101,18 @@ def test_queue_that_was_declared_here(lab: Lab) -> None:
     )
 
 
+def test_a_subscription_without_credit_is_counted(lab: Lab) -> None:
+    lab.do(amqp10.QueueDeclare(queue=b"q"))
+    for destination in (b"with", b"without"):
+        lab.do(amqp10.MessageSubscribe(queue=b"q", destination=destination, accept_mode=0))
+    for unit in (1, 0):
+        lab.do(amqp10.MessageFlow(destination=b"with", unit=unit, value=5))
+    result = lab.query(amqp10.QueueQuery(queue=b"q"))
+    assert isinstance(result, amqp10.QueueQueryResult)
+    assert "basic.consume" in lab.names()
+    assert result.subscriber_count == 2
+
+
 def test_queue_that_is_another_connections_is_there() -> None:
     state = broker_state()
     Client(state).tell(amqp.QueueDeclare(queue="q", exclusive=True))

@@ -131,9 +131,10 @@ class RelayedChannel:
         self.denied: Original | None = None
 
     def attach(self, name: bytes) -> None:
-        """The client begins a session."""
+        """The client begins a session. Its answer to the broker's detach may still be on its way."""
         self._begin(name)
-        self.up.reopen()
+        if self.up.is_dropping:
+            self.up.reopen()
         self.down.reopen()
         self.client = ClientStage.ATTACHING
 

@@ -109,6 +109,17 @@ def test_the_broker_ends_a_session_by_an_exception() -> None:
     attached(lab)
 
 
+def test_the_next_session_is_asked_for_in_one_piece_with_the_answer_to_a_detach() -> None:
+    lab = attached(Lab())
+    assert lab.from_broker(control(DETACH)) == control(DETACH)
+    said = control(DETACHED) + control(amqp10.SessionAttach(name=b"next")) + control(POINT)
+    # A broker that has not heard of the one takes no other.
+    assert lab.from_client(said) == said
+    answer = control(amqp10.SessionAttached(name=b"next")) + control(POINT)
+    assert lab.from_broker(answer) == answer
+    assert lab.from_client(command(DECLARE)) == command(DECLARE)
+
+
 def test_both_detach_at_once() -> None:
     lab = attached(Lab())
     lab.client.from_peer(control(DETACH))
