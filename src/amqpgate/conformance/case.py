@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import attrs
 
@@ -28,8 +28,8 @@ Conversation: TypeAlias = Callable[[Talk], Awaitable[str]]
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ConformanceCase:
-    """One rule."""
+class ConformanceRule:
+    """One rule, however it is tried."""
 
     #: Its path in the specification: class, method, field, and a name of its own.
     id: str
@@ -39,7 +39,6 @@ class ConformanceCase:
     section: str
     strength: Strength
     versions: tuple[Name, ...]
-    talk: Conversation
     #: Patterns of outcomes, as of `fnmatch`.
     obeys: tuple[str, ...]
     #: What RabbitMQ does where it is something else, and why that is known.
@@ -52,6 +51,29 @@ class ConformanceCase:
         return "as RabbitMQ" if _matches(outcome, self.rabbitmq) else "deviates"
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class ConformanceCase(ConformanceRule):
+    """A rule, and the conversation with a broker that tries it."""
+
+    talk: Conversation
+
+
+class RuleSection(Protocol):
+    """Rules of one part of the specification, in order."""
+
+    @property
+    def name(self) -> str:
+        """Chooses them."""
+
+    @property
+    def title(self) -> str:
+        """What they are about."""
+
+    @property
+    def cases(self) -> Sequence[ConformanceRule]:
+        """The rules."""
+
+
 def _matches(outcome: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(outcome, pattern) for pattern in patterns)
 
@@ -60,7 +82,7 @@ def _matches(outcome: str, patterns: Sequence[str]) -> bool:
 class CaseResult:
     """What came of a case."""
 
-    case: ConformanceCase
+    case: ConformanceRule
     version: Name
     verdict: Verdict
     #: The outcome, or why there is none.

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from amqpgate import __version__
-from amqpgate.conformance.case import VERDICTS, CaseResult, CaseSection
+from amqpgate.conformance.case import VERDICTS, CaseResult, RuleSection
 from amqpgate.conformance.report.summary import ConformanceRun, wanted
 
 _STYLE: Final = """
@@ -32,12 +32,12 @@ th { background: var(--head) } summary { cursor: pointer; font-weight: 600 }
 _ALLOWED: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(run: ConformanceRun, sections: Iterable[CaseSection]) -> str:
+def page(run: ConformanceRun, sections: Iterable[RuleSection]) -> str:
     """The whole page: counts, what is not obeyed, and all cases by section."""
     return "\n".join(_parts(run, sections)) + "\n"
 
 
-def _parts(run: ConformanceRun, sections: Iterable[CaseSection]) -> Iterator[str]:
+def _parts(run: ConformanceRun, sections: Iterable[RuleSection]) -> Iterator[str]:
     title = f"AMQP conformance of {_text(run.address)}"
     yield "<!doctype html><html lang='en'><meta charset='utf-8'>"
     yield f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">'

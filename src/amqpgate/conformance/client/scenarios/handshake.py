@@ -1,0 +1,252 @@
+"""Handshakes that a client has to take, and one that it must not."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from amqpgate.conformance.client.line import ClientLine
+from amqpgate.conformance.client.rules import client_rule
+from amqpgate.conformance.client.scenario import Scenario
+from amqpgate.wire.dialects import HEADER_0_9_1
+from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Field, Table
+
+#: A field of each type that RabbitMQ writes.
+ALL_TYPES: Final = Table(
+    (
+        ("bool", Field("t", True)),
+        ("int8", Field("b", -8)),
+        ("uint8", Field("B", 200)),
+        ("int16", Field("s", -1600)),
+        ("uint16", Field("u", 60_000)),
+        ("int32", Field("I", -320_000)),
+        ("uint32", Field("i", 4_000_000_000)),
+        ("int64", Field("l", -(2**40))),
+        ("float", Field("f", 1.5)),
+        ("double", Field("d", 2.25)),
+        ("decimal", Field("D", Decimal("1.25"))),
+        ("text", Field("S", "text")),
+        ("bytes", Field("x", b"\0\xff")),
+        ("time", Field("T", 1_700_000_000)),
+        ("nothing", Field("V", None)),
+        ("table", Field("F", Table((("deep", Field("F", Table((("er", Field("S", "")),)))),)))),
+        ("array", Field("A", (Field("I", 1), Field("S", "two"), Field("A", ()), Field("V", None)))),
+        ("none", Field("F", Table())),
+        ("n" * 128, Field("S", "a long name")),
+    )
+)
+
+
+class Ordinary(Scenario):
+    """Nothing out of the ordinary."""
+
+    rule = client_rule(
+        "connection.ordinary",
+        "nothing out of the ordinary happens, and the client goes on",
+        "2.2.4",
+        obeys="goes on",
+    )
+
+    def after(self, line: ClientLine, channel: int, said: Method) -> None:
+        line.course.act()
+
+
+class ServerProperties(Ordinary):
+    """server-properties of all types."""
+
+    rule = client_rule(
+        "connection.start.server-properties",
+        "server-properties of all types, and capabilities that nobody knows, are taken",
+        "1.4.2.1.3",
+        obeys="goes on",
+    )
+
+    def server_properties(self, line: ClientLine) -> Table:
+        line.course.act()
+        said = super().server_properties(line)
+        capabilities = said.get("capabilities")
+        assert isinstance(capabilities, dict)
+        more = said.with_(
+            "capabilities", capabilities | {"amqpgate.unknown": True, "amqpgate.table": ALL_TYPES}
+        )
+        return Table(more.entries + ALL_TYPES.entries)
+
+
+class Mechanisms(Ordinary):
+    """PLAIN is the last of many."""
+
+    rule = client_rule(
+        "connection.start.mechanisms",
+        "the client finds its mechanism and locale among others",
+        "1.4.2.1.4",
+        obeys="goes on",
+    )
+    mechanisms = b"X-AMQPGATE EXTERNAL SCRAM-SHA-256 AMQPLAIN PLAIN"
+    locales = b"de_DE en_US fr_FR"
+
+
+class NoMechanism(Scenario):
+    """None that anybody knows."""
+
+    rule = client_rule(
+        "connection.start.no-mechanism",
+        "where its mechanism is not offered the client gives up; it does not try it all the same",
+        "1.4.2.2.2",
+        obeys=("gives up", "connection.close *"),
+    )
+    is_early = True
+    may_fail = True
+    mechanisms = b"X-AMQPGATE"
+
+    def refuses(self, line: ClientLine, said: Method) -> Method | None:
+        return line.method("ConnectionClose", reply_code=503, reply_text="COMMAND_INVALID - not offered")
+
+    def outcome(self, line: ClientLine) -> str | None:
+        if line.watch.stage != "start":
+            return "start-ok"
+        return line.course.error or ("gives up" if line.course.has_hung_up else "silence")
+
+
+class OtherHeader(Scenario):
+    """The broker answers with the header that it would take, and hangs up."""
+
+    rule = client_rule(
+        "connection.header.refused",
+        "a protocol header in the place of connection.start, and the end, are taken: the client goes",
+        "4.2.2",
+        obeys="gives up",
+    )
+    is_early = True
+    may_fail = True
+
+    def greet(self, line: ClientLine) -> bytes | Method:
+        return HEADER_0_9_1
+
+    def outcome(self, line: ClientLine) -> str | None:
+        return "gives up" if line.watch.stage == "start" and not line.course.error else "goes on"
+
+
+class NoLimits(Ordinary):
+    """Zeros in the tune."""
+
+    rule = client_rule(
+        "connection.tune.no-limits",
+        "channel-max, frame-max and heartbeat of 0 (no limit, none) are taken",
+        "1.4.2.5",
+        obeys="goes on",
+    )
+    tune = (0, 0, 0)
+
+
+class SmallLimits(Ordinary):
+    """The smallest frame-max, few channels."""
+
+    rule = client_rule(
+        "connection.tune.small-limits",
+        "the smallest frame-max and seven channels are taken, and kept",
+        "1.4.2.5",
+        obeys="goes on",
+    )
+    tune = (7, 4096, 60)
+
+    def outcome(self, line: ClientLine) -> str | None:
+        found = line.watch.findings.outcomes
+        for rule in ("framing.frame-max", "channel.open.channel-max"):
+            said = found.get(rule, "kept")
+            if said != "kept":
+                return said
+        return line.course.outcome()
+
+
+class Reserved(Ordinary):
+    """Reserved fields that are not empty."""
+
+    rule = client_rule(
+        "connection.open-ok.reserved",
+        "what is in reserved fields of open-ok (of old, the known hosts) is passed over",
+        "1.4.2.8",
+        obeys="goes on",
+    )
+
+    def refuses(self, line: ClientLine, said: Method) -> Method | None:
+        if said.NAME != "connection.open":
+            return None
+        line.course.act()
+        name = "known_hosts" if line.version.name == "0-8" else "reserved_1"
+        return line.method("ConnectionOpenOk", **{name: "broker-a:5672,broker-b:5672"})
+
+
+class LoginRefused(Scenario):
+    """connection.close after start-ok."""
+
+    rule = client_rule(
+        "connection.start-ok.refused",
+        "connection.close 403 in the place of tune is answered with close-ok",
+        "1.4.2.9",
+        obeys="connection.close-ok",
+        # Where the client does not ask for it, it hangs up and says nothing.
+        rabbitmq="hangs up",
+    )
+    is_early = True
+    may_fail = True
+
+    def refuses(self, line: ClientLine, said: Method) -> Method | None:
+        if line.capabilities.get("authentication_failure_close") is not True:
+            return None
+        line.course.act(closes)
+        return line.method(
+            "ConnectionClose", reply_code=403, reply_text="ACCESS_REFUSED - amqpgate conformance"
+        )
+
+    needs = "the client does not name authentication_failure_close among its capabilities"
+
+    def outcome(self, line: ClientLine) -> str | None:
+        return close_outcome(line)
+
+
+class HostRefused(Scenario):
+    """connection.close after open."""
+
+    rule = client_rule(
+        "connection.open.refused",
+        "connection.close 530 in the place of open-ok is answered with close-ok",
+        "1.4.2.9",
+        obeys="connection.close-ok",
+    )
+    may_fail = True
+    is_early = True
+
+    def refuses(self, line: ClientLine, said: Method) -> Method | None:
+        if said.NAME != "connection.open":
+            return None
+        line.course.act(closes)
+        return line.method("ConnectionClose", reply_code=530, reply_text="NOT_ALLOWED - amqpgate conformance")
+
+    def outcome(self, line: ClientLine) -> str | None:
+        return close_outcome(line)
+
+
+def closes(channel: int, said: Method) -> bool:
+    """The answer to a close."""
+    return said.NAME == "connection.close-ok"
+
+
+def close_outcome(line: ClientLine) -> str | None:
+    """``connection.close-ok``, or what came in its place."""
+    said = line.course.outcome()
+    return "connection.close-ok" if line.course.has_proved else said
+
+
+SCENARIOS: Final[tuple[type[Scenario], ...]] = (
+    Ordinary,
+    ServerProperties,
+    Mechanisms,
+    NoMechanism,
+    OtherHeader,
+    NoLimits,
+    SmallLimits,
+    Reserved,
+    LoginRefused,
+    HostRefused,
+)
