@@ -34,6 +34,14 @@ VERSIONS: Final = ("0-9-1", "0-9", "0-8")
     help="Listen as a broker, and judge the clients that connect. (127.0.0.1:5672)",
 )
 @click.option(
+    "--upstream-probe",
+    "probe",
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value="127.0.0.1:5673",
+    help="Judge a proxy: listen as the broker behind it, and compare both ends. (127.0.0.1:5673)",
+)
+@click.option(
     "--run",
     "program",
     metavar="COMMAND",
@@ -77,6 +85,7 @@ VERSIONS: Final = ("0-9-1", "0-9", "0-8")
 def conformance(
     url: str | None,
     served: str | None,
+    probe: str | None,
     program: str,
     connections: int | None,
     seconds: float,
@@ -91,7 +100,7 @@ def conformance(
 ) -> None:
     """Test which rules of AMQP whoever listens at HOST:PORT obeys: any broker or proxy.
 
-    With --serve: which rules any client obeys.
+    With --serve: which rules any client obeys. With --upstream-probe: what a proxy does to what passes.
 
     The login is guest with the password guest and the virtual host /, unless a URL says otherwise. Queues and
     exchanges have names of their own, and are deleted at the end; nothing else on the broker is touched.
@@ -101,11 +110,15 @@ def conformance(
     each scenario, which finds AMQP_URL, AMQP_HOST and AMQP_PORT in its environment; without it, start yours
     again and again until --connections or --seconds are over, or press Ctrl-C.
 
+    With --upstream-probe it listens as the broker that the proxy at HOST:PORT is told to use, connects
+    through the proxy, and compares both ends.
+
     \b
     amqpgate conformance localhost:5672
     amqpgate conformance amqp://user:secret@broker/test --versions 0-9-1,0-8 --html report.html
     amqpgate conformance localhost:5672 --section queue --section basic.ack
     amqpgate conformance --serve --run "python my_program.py"
+    amqpgate conformance proxy:5672 --upstream-probe 0.0.0.0:5673
 
     \b
     obeys        as the rule says
@@ -121,7 +134,7 @@ def conformance(
     """
     from amqpgate.conformance.report import machine, page, text
 
-    rules = _rules(is_client=served is not None)
+    rules = _rules(is_client=served is not None, is_proxy=probe is not None)
     if is_list:
         for section in rules:
             for case in section.cases:
@@ -133,6 +146,11 @@ def conformance(
 
             test = ClientTest(served, sections, program, connections or 0, seconds, patience or 30)
             run = test.run()
+        elif url is not None and probe is not None:
+            from amqpgate.cli.conformance_proxy import probed
+
+            with _progress(0) as told:
+                run = probed(_target(url), probe, sections, patience or 4, told)
         elif url is not None:
             run = _run(url, _versions(versions), sections, patience or 4)
         else:
@@ -149,7 +167,11 @@ def conformance(
         sys.exit(1)
 
 
-def _rules(*, is_client: bool) -> Sequence[RuleSection]:
+def _rules(*, is_client: bool, is_proxy: bool) -> Sequence[RuleSection]:
+    if is_proxy:
+        from amqpgate.conformance.proxy.cases import PROXY_SECTIONS
+
+        return PROXY_SECTIONS
     if is_client:
         from amqpgate.conformance.client.scenarios import CLIENT_SECTIONS
 

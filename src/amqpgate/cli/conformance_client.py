@@ -34,7 +34,7 @@ class ClientTest:
         from amqpgate.conformance.client.serve import ScriptedBroker, serve
         from amqpgate.conformance.report.summary import ConformanceRun
 
-        host, port = bound(self.address)
+        host, port = bound(self.address, "--serve")
         broker = ScriptedBroker(self._verdicts(), partial(click.echo, err=True))
         where = []
 
@@ -82,9 +82,9 @@ class ClientTest:
         return ClientVerdicts(played, judged)
 
 
-def bound(said: str) -> tuple[str, int]:
+def bound(said: str, option: str) -> tuple[str, int]:
     """Host and port to listen at."""
     host, _, port = said.rpartition(":")
     if not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"{said}: want HOST:PORT", param_hint="--serve")
+        raise click.BadParameter(f"{said}: want HOST:PORT", param_hint=option)
     return host.strip("[]") or "127.0.0.1", int(port)

@@ -57,14 +57,19 @@ CLIENTS: Mapping[str, JudgedClient] = {
         lambda: None if (NODE_MODULES / "amqplib").is_dir() and shutil.which("node") else "no amqplib of npm",
     ),
     "php-amqplib": JudgedClient(
-        _program("php_program.php", "php"), {"AMQP_HEARTBEAT": "1"}, _without("php|-r|require 'PhpAmqpLib/autoload.php';")
+        _program("php_program.php", "php"),
+        {"AMQP_HEARTBEAT": "1"},
+        _without("php|-r|require 'PhpAmqpLib/autoload.php';"),
     ),
     "php-amqplib, 0-8": JudgedClient(
-        _program("php_program.php", "php"), {"AMQP_OLD": "1"}, _without("php|-r|require 'PhpAmqpLib/autoload.php';")
+        _program("php_program.php", "php"),
+        {"AMQP_OLD": "1"},
+        _without("php|-r|require 'PhpAmqpLib/autoload.php';"),
     ),
     "bunny": JudgedClient(_program("bunny_program.rb", "ruby"), lacks=_without("ruby|-e|require 'bunny'")),
     "amqp-tools": JudgedClient(_program("tools_program.sh", "sh"), lacks=_without("amqp-publish|--help")),
     "py-amqplib, 0-8": JudgedClient(
-        _program("amqplib_0_8_program.py", _SYSTEM_PYTHON), lacks=_without(f"{_SYSTEM_PYTHON}|-c|import amqplib")
+        _program("amqplib_0_8_program.py", _SYSTEM_PYTHON),
+        lacks=_without(f"{_SYSTEM_PYTHON}|-c|import amqplib"),
     ),
 }

@@ -30,7 +30,10 @@ with Connection(url, heartbeat=1, transport_options={"confirm_publish": True}) a
 
     def taker(channel):
         def take(message):
-            got.setdefault(channel.channel_id, []).append(bytes(message.body))
+            body = message.body
+            got.setdefault(channel.channel_id, []).append(
+                body.encode() if isinstance(body, str) else bytes(body)
+            )
             channel.basic_ack(message.delivery_tag)
 
         return take

@@ -53,10 +53,12 @@ class Scenario:
 
     def greet(self, line: ClientLine) -> bytes | Method:
         """The answer to the protocol header: a connection.start, or bytes after which the stream ends."""
+        # 0-8 says that it is 8-0.
+        major, minor = (8, 0) if line.version.name == "0-8" else (0, 9)
         return line.method(
             "ConnectionStart",
-            version_major=line.version.dialect.version[0],
-            version_minor=line.version.dialect.version[1],
+            version_major=major,
+            version_minor=minor,
             server_properties=self.server_properties(line),
             mechanisms=self.mechanisms,
             locales=self.locales,

@@ -24,9 +24,12 @@ from amqpgate.conformance.versions import VERSIONS, SpokenVersion
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import HEARTBEAT, Frame, FrameDecoder
 from amqpgate.wire.codec import ContentHeader
+from amqpgate.wire.dialects import HEADER_0_8
 from amqpgate.wire.method import Method
 
 _HEADER: Final = 8
+#: Clients of 0-8 say this one, too.
+_OF_OLD: Final = b"AMQP\x01\x01\x09\x01"
 _READ: Final = 1 << 16
 #: The largest frame that is taken, so that one that is too large can be named.
 _LARGEST: Final = 1 << 24
@@ -110,7 +113,8 @@ class ServedConnection:
         with trio.move_on_after(_PATIENCE):
             while len(header) < _HEADER and (data := await self.stream.receive_some(_HEADER - len(header))):
                 header += data
-        version = next((one for one in VERSIONS.values() if one.header == header), None)
+        said = HEADER_0_8 if header == _OF_OLD else header
+        version = next((one for one in VERSIONS.values() if one.header == said), None)
         if header:
             self.findings.check("connection.header", header[:4] == b"AMQP", header.hex(" "))
         if version is None and header:

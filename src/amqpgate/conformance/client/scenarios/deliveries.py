@@ -10,7 +10,7 @@ import attrs
 from amqpgate.conformance.client.line import ClientLine, Proof
 from amqpgate.conformance.client.rules import client_rule
 from amqpgate.conformance.client.scenario import Scenario
-from amqpgate.conformance.client.scenarios.handshake import ALL_TYPES
+from amqpgate.conformance.field_types import ALL_TYPES
 from amqpgate.conformance.peer import BODY, frame
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
 from amqpgate.wire.method import Method, Properties

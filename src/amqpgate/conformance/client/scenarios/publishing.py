@@ -183,7 +183,9 @@ class Blocked(Scenario):
         self.is_blocked = False
 
     def after(self, line: ClientLine, channel: int, said: Method) -> None:
-        if said.NAME != "basic.publish" or line.capabilities.get("connection.blocked") is not True:
+        # Of the versions, 0-8 has no such method.
+        is_asked = line.capabilities.get("connection.blocked") is True and line.version.name != "0-8"
+        if said.NAME != "basic.publish" or not is_asked:
             return
         if not line.course.has_acted:
             line.course.act()
