@@ -119,6 +119,26 @@ class ProxyTalk:
         await channel.peer.expect(v0_9_1.ConfirmSelectOk, channel.number)
         return channel
 
+    async def asks(self, at: ProbedChannel, said: Method, **fields: object) -> ProbedChannel:
+        """A method there, found by its fields; and where the broker has to answer it."""
+        await at.say(said)
+        noted = await self.hears(said.NAME, **fields)
+        return ProbedChannel(at.peer, at.number, noted.end, noted.channel)
+
+    async def consuming(self) -> tuple[ProbedChannel, str]:
+        """A consumer that the client calls ``reader``, and its tag at the broker."""
+        at = await self.channel()
+        queue = self.name()
+        await at.say(v0_9_1.BasicConsume(queue=queue, consumer_tag="reader"))
+        noted = await self.hears("basic.consume", queue=queue)
+        tag: str = getattr(noted.method, "consumer_tag", "")
+        channel = ProbedChannel(at.peer, at.number, noted.end, noted.channel)
+        await channel.answer(v0_9_1.BasicConsumeOk(tag))
+        said = await at.peer.expect(v0_9_1.BasicConsumeOk, at.number)
+        if said.consumer_tag != "reader":
+            raise Unexpected(f"the consumer is called {said.consumer_tag}")
+        return channel, tag
+
     async def gone(self, at: ProbedChannel) -> str:
         """How the broker hears that a client has left. Raises `Unexpected`."""
 

@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from amqpgate.conformance.endings import Unexpected
+from amqpgate.conformance.field_types import ALL_TYPES
 from amqpgate.conformance.peer import BODY, HEADER, HEARTBEAT, METHOD, frame
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import HEARTBEAT as HEARTBEAT_FRAME
@@ -22,10 +23,30 @@ from amqpgate.wire.codec import ContentHeader, decode_method, encode_header
 from amqpgate.wire.dialects import HEADER_0_9_1
 from amqpgate.wire.generated import v0_9_1
 from amqpgate.wire.method import Method, Properties
-from amqpgate.wire.tables import EMPTY_TABLE, Table
+from amqpgate.wire.tables import Table
 
 _LARGEST: Final = 1 << 24
 _READ: Final = 1 << 16
+
+#: What the broker says of itself, and offers.
+SERVER_PROPERTIES: Final = Table(
+    (
+        *Table.of(
+            {
+                "product": "amqpgate conformance",
+                "capabilities": {
+                    "publisher_confirms": True,
+                    "basic.nack": True,
+                    "consumer_cancel_notify": True,
+                    "connection.blocked": True,
+                    "authentication_failure_close": True,
+                },
+            }
+        ).entries,
+        *ALL_TYPES.entries,
+    )
+)
+MECHANISMS: Final = b"X-PROBE PLAIN EXTERNAL AMQPLAIN"
 
 #: So much is noted of a conversation.
 _MOST: Final = 20_000
@@ -40,8 +61,9 @@ T = TypeVar("T")
 class ProbeScript:
     """What the broker says in handshakes from now on."""
 
-    server_properties: Table = EMPTY_TABLE
-    mechanisms: bytes = b"PLAIN AMQPLAIN"
+    #: Always the same: a proxy may have asked for them before it has a client.
+    server_properties: Table = SERVER_PROPERTIES
+    mechanisms: bytes = MECHANISMS
     channel_max: int = 2047
     frame_max: int = 131072
     heartbeat: int = 60

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.endings import Unexpected
 from amqpgate.conformance.field_types import ALL_TYPES
 from amqpgate.conformance.peer import BODY, HEADER, frame
 from amqpgate.conformance.proxy.between import ProbedChannel, ProxySection, ProxyTalk
@@ -139,27 +138,13 @@ async def _(at: ProxyTalk) -> str:
     return "whole" if found else "never whole"
 
 
-async def _consuming(at: ProxyTalk) -> tuple[ProbedChannel, str]:
-    """A consumer, and its tag at the broker."""
-    channel = await at.channel()
-    queue = at.name()
-    await channel.say(v0_9_1.BasicConsume(queue=queue, consumer_tag="reader"))
-    noted = await at.hears("basic.consume", queue=queue)
-    tag: str = getattr(noted.method, "consumer_tag", "")
-    await channel.answer(v0_9_1.BasicConsumeOk(tag))
-    said = await channel.peer.expect(v0_9_1.BasicConsumeOk, channel.number)
-    if said.consumer_tag != "reader":
-        raise Unexpected(f"the consumer is called {said.consumer_tag}")
-    return channel, tag
-
-
 @CONTENTS.rule(
     "deliver",
     "a delivery passes: its exchange, key, mark, all properties, and its body",
     section="1.8.3.9",
 )
 async def _(at: ProxyTalk) -> str:
-    channel, tag = await _consuming(at)
+    channel, tag = await at.consuming()
     deliver = v0_9_1.BasicDeliver(tag, 1, True, "x" * 255, "kä")
     await channel.end.send(*channel.end.content(channel.inner_number, deliver, _PROPERTIES, _LARGE))
     found = await channel.peer.message(channel.number, v0_9_1.BasicDeliver)
@@ -182,7 +167,7 @@ async def _(at: ProxyTalk) -> str:
     obeys=("hangs up", "connection.close *", "channel.close *"),
 )
 async def _(at: ProxyTalk) -> str:
-    channel, tag = await _consuming(at)
+    channel, tag = await at.consuming()
     frames = channel.end.content(channel.inner_number, v0_9_1.BasicDeliver(tag, 1), _PROPERTIES, b"x" * 100)
     half = frame(BODY, channel.inner_number, b"x" * 50)
     await channel.end.send(*frames[:2], half)
@@ -208,8 +193,7 @@ async def _(at: ProxyTalk) -> str:
     peer = await at.talk.connected(frame_max=4096)
     channel = await at.channel(peer)
     queue = at.name()
-    await channel.say(v0_9_1.BasicGet(queue=queue))
-    await at.hears("basic.get", queue=queue)
+    channel = await at.asks(channel, v0_9_1.BasicGet(queue=queue), queue=queue)
     got = v0_9_1.BasicGetOk(1, False, "", "k", 0)
     await channel.end.send(*channel.end.content(channel.inner_number, got, _PROPERTIES, _LARGE))
     largest, size = 0, 0
@@ -249,12 +233,10 @@ async def _(at: ProxyTalk) -> str:
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
     queue = at.name()
-    await channel.say(v0_9_1.BasicGet(queue=queue, no_ack=True))
-    await at.hears("basic.get", queue=queue, no_ack=True)
+    channel = await at.asks(channel, v0_9_1.BasicGet(queue=queue, no_ack=True), queue=queue)
     await channel.answer(v0_9_1.BasicGetEmpty())
     await channel.peer.expect(v0_9_1.BasicGetEmpty, 1)
-    await channel.say(v0_9_1.BasicGet(queue=queue, no_ack=True))
-    await at.hears("basic.get", queue=queue, no_ack=True)
+    channel = await at.asks(channel, v0_9_1.BasicGet(queue=queue, no_ack=True), queue=queue)
     got = v0_9_1.BasicGetOk(2**40, True, "e", "k", 4_000_000_000)
     await channel.end.send(*channel.end.content(channel.inner_number, got, _PROPERTIES, b"m"))
     found = await channel.peer.message(1, v0_9_1.BasicGetOk)
@@ -302,7 +284,7 @@ async def _(at: ProxyTalk) -> str:
     section="1.8.3.13",
 )
 async def _(at: ProxyTalk) -> str:
-    channel, tag = await _consuming(at)
+    channel, tag = await at.consuming()
     tags = []
     for number in range(1, 6):
         deliver = v0_9_1.BasicDeliver(tag, number, False, "", "k")

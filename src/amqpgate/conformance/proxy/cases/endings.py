@@ -71,13 +71,8 @@ async def _(at: ProxyTalk) -> str:
     "basic.cancel.broker", "the broker's basic.cancel comes to the client", section="consumer_cancel_notify"
 )
 async def _(at: ProxyTalk) -> str:
-    channel = await at.channel()
-    queue = at.name()
-    await channel.say(v0_9_1.BasicConsume(queue=queue, consumer_tag="reader"))
-    noted = await at.hears("basic.consume", queue=queue)
-    tag: str = getattr(noted.method, "consumer_tag", "")
-    await channel.answer(v0_9_1.BasicConsumeOk(tag), v0_9_1.BasicCancel(tag, True))
-    await channel.peer.expect(v0_9_1.BasicConsumeOk, 1)
+    channel, tag = await at.consuming()
+    await channel.answer(v0_9_1.BasicCancel(tag, True))
     return await at.returns(channel.peer, 1, v0_9_1.BasicCancel("reader", True))
 
 
@@ -87,13 +82,7 @@ async def _(at: ProxyTalk) -> str:
     section="1.8.3.5",
 )
 async def _(at: ProxyTalk) -> str:
-    channel = await at.channel()
-    queue = at.name()
-    await channel.say(v0_9_1.BasicConsume(queue=queue, consumer_tag="reader"))
-    noted = await at.hears("basic.consume", queue=queue)
-    tag: str = getattr(noted.method, "consumer_tag", "")
-    await channel.answer(v0_9_1.BasicConsumeOk(tag))
-    await channel.peer.expect(v0_9_1.BasicConsumeOk, 1)
+    channel, tag = await at.consuming()
     await channel.say(v0_9_1.BasicCancel("reader"))
     await at.hears("basic.cancel", consumer_tag=tag)
     await channel.answer(v0_9_1.BasicCancelOk(tag))
@@ -132,11 +121,14 @@ async def _(at: ProxyTalk) -> str:
 
 @ENDINGS.rule(
     "connection.blocked",
-    "connection.blocked, its reason, and unblocked come to the client",
+    "connection.blocked, its reason, and unblocked come to a client that publishes",
     section="connection.blocked",
 )
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
+    publish = v0_9_1.BasicPublish(routing_key=at.name())
+    await channel.peer.send(*channel.peer.content(1, publish, b"m"))
+    await at.hears("basic.publish", routing_key=publish.routing_key)
     blocked = v0_9_1.ConnectionBlocked(f"low on {at.name()} ä")
     await channel.end.say(0, blocked)
     said = await at.returns(channel.peer, 0, blocked)
@@ -161,7 +153,7 @@ async def _(at: ProxyTalk) -> str:
     "connection.gone.broker",
     "the client hears that the broker has gone without a word",
     section="2.2.4",
-    obeys=("hangs up", "connection.close *"),
+    obeys=("hangs up", "connection.close *", "channel.close *"),
 )
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
@@ -185,7 +177,8 @@ async def _(at: ProxyTalk) -> str:
 
     outcome = await at.either(channel, found, "as it was")
     if outcome == "as it was":
-        await channel.end.say(0, v0_9_1.ConnectionUpdateSecretOk())
+        noted = await at.hears("connection.update-secret")
+        await noted.end.say(0, v0_9_1.ConnectionUpdateSecretOk())
         return await at.returns(channel.peer, 0, v0_9_1.ConnectionUpdateSecretOk())
     return outcome
 
