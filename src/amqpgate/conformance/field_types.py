@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
+from amqpgate.conformance.versions import Name
 from amqpgate.wire.tables import Field, Table
 
 #: A field of each type that RabbitMQ writes.
@@ -31,3 +32,14 @@ ALL_TYPES: Final = Table(
         ("n" * 128, Field("S", "a long name")),
     )
 )
+
+
+#: AMQP 0-8 has these only.
+OF_OLD: Final = Table(
+    tuple((name, field) for name, field in ALL_TYPES if field.tag in "SIDT" or name == "none")
+)
+
+
+def types_of(version: Name) -> Table:
+    """All that a version has."""
+    return OF_OLD if version == "0-8" else ALL_TYPES

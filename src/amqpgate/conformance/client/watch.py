@@ -147,7 +147,8 @@ class ClientWatch:
         if not self.check("framing.channel.class", is_connection == (frame.channel == 0), place):
             return None
         if self.is_leaving:
-            self.check("connection.close.last", said.NAME == "connection.close-ok", said.NAME)
+            is_answer = said.NAME in ("connection.close-ok", "channel.close-ok")
+            self.check("connection.close.last", is_answer, said.NAME)
         if is_connection:
             self._connection(said)
             return said

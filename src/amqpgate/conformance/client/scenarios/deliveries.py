@@ -10,7 +10,7 @@ import attrs
 from amqpgate.conformance.client.line import ClientLine, Proof
 from amqpgate.conformance.client.rules import client_rule
 from amqpgate.conformance.client.scenario import Scenario
-from amqpgate.conformance.field_types import ALL_TYPES
+from amqpgate.conformance.field_types import types_of
 from amqpgate.conformance.peer import BODY, frame
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
 from amqpgate.wire.method import Method, Properties
@@ -120,8 +120,11 @@ class HeartbeatsBetween(Delivering):
         "4.2.7",
         obeys="goes on",
     )
+    needs = "no program that wants heartbeats took a message"
 
     def frames(self, line: ClientLine, channel: int, frames: list[bytes]) -> Sequence[bytes]:
+        if not line.heartbeat:
+            return frames
         line.course.act(self.takes(line, channel))
         return [part for one in frames for part in (HEARTBEAT, one)]
 
@@ -222,7 +225,9 @@ class AllTypes(Delivering):
     def delivers(self, said: Method, properties: Properties, body: bytes) -> tuple[Method, Properties, bytes]:
         super().delivers(said, properties, body)
         headers: Table = getattr(properties, "headers", None) or EMPTY_TABLE
-        more = Table((*headers.entries, ("x-amqpgate", Field("F", ALL_TYPES))))
+        is_old = type(said).__module__.endswith("v0_8")
+        added = Field("F", types_of("0-8" if is_old else "0-9-1"))
+        more = Table((*headers.entries, ("x-amqpgate", added)))
         return said, attrs.evolve(properties, headers=more), body  # type: ignore[misc]
 
 

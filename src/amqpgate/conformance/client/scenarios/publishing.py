@@ -107,7 +107,8 @@ class Returned(Scenario):
         if len(body) > 1000:
             return frames
         small = (frame(BODY, channel, body[at : at + 1]) for at in range(len(body)))
-        return [part for one in (*frames[:2], *small) for part in (one, HEARTBEAT)]
+        parts = [*frames[:2], *small]
+        return [part for one in parts for part in (one, HEARTBEAT)] if line.heartbeat else parts
 
 
 class FlowAnswered(Scenario):
