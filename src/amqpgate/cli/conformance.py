@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,36 @@ VERSIONS: Final = ("0-9-1", "0-9", "0-8", "0-10")
 
 
 @click.command(short_help="Test which rules of AMQP a broker or a proxy obeys.")
-@click.argument("url", metavar="HOST:PORT|URL")
+@click.argument("url", metavar="[HOST:PORT|URL]", required=False)
+@click.option(
+    "--serve",
+    "served",
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value="127.0.0.1:5672",
+    help="Listen as a broker, and judge the clients that connect. (127.0.0.1:5672)",
+)
+@click.option(
+    "--upstream-probe",
+    "probe",
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value="127.0.0.1:5673",
+    help="Judge a proxy: listen as the broker behind it, and compare both ends. (127.0.0.1:5673)",
+)
+@click.option(
+    "--run",
+    "program",
+    metavar="COMMAND",
+    default="",
+    help="With --serve: run a client, once for each scenario.",
+)
+@click.option(
+    "--connections", metavar="NUMBER", type=click.IntRange(1), help="With --serve: end after so many."
+)
+@click.option(
+    "--seconds", metavar="SECONDS", type=float, default=0, help="With --serve: end after this time."
+)
 @click.option(
     "--versions",
     metavar="LIST",
@@ -45,7 +74,10 @@ VERSIONS: Final = ("0-9-1", "0-9", "0-8", "0-10")
     "--strict", is_flag=True, help="Count what RabbitMQ or Qpid does otherwise, and what is a should only."
 )
 @click.option(
-    "--patience", metavar="SECONDS", type=float, default=4.0, show_default=True, help="For an answer."
+    "--patience",
+    metavar="SECONDS",
+    type=float,
+    help="For an answer (4), or with --run for a run of the program (30).",
 )
 @click.option("--json", "json_file", metavar="FILE", type=click.Path(path_type=Path), help="Write JSON.")
 @click.option(
@@ -53,25 +85,42 @@ VERSIONS: Final = ("0-9-1", "0-9", "0-8", "0-10")
 )
 @click.option("--html", "html_file", metavar="FILE", type=click.Path(path_type=Path), help="Write a page.")
 def conformance(
-    url: str,
+    url: str | None,
+    served: str | None,
+    probe: str | None,
+    program: str,
+    connections: int | None,
+    seconds: float,
     versions: str,
     sections: tuple[str, ...],
     is_list: bool,
     strict: bool,
-    patience: float,
+    patience: float | None,
     json_file: Path | None,
     junit_file: Path | None,
     html_file: Path | None,
 ) -> None:
     """Test which rules of AMQP whoever listens at HOST:PORT obeys: any broker or proxy.
 
+    With --serve: which rules any client obeys. With --upstream-probe: what a proxy does to what passes.
+
     The login is guest with the password guest and the virtual host /, unless a URL says otherwise. Queues and
     exchanges have names of their own, and are deleted at the end; nothing else on the broker is touched.
+
+    With --serve it listens as a broker that takes any login, and every connection gets the next of its
+    scenarios: a body in frames of one byte, confirms in another order, and so on. --run starts a program for
+    each scenario, which finds AMQP_URL, AMQP_HOST and AMQP_PORT in its environment; without it, start yours
+    again and again until --connections or --seconds are over, or press Ctrl-C.
+
+    With --upstream-probe it listens as the broker that the proxy at HOST:PORT is told to use, connects
+    through the proxy, and compares both ends.
 
     \b
     amqpgate conformance localhost:5672
     amqpgate conformance amqp://user:secret@broker/test --versions 0-9-1,0-8 --html report.html
     amqpgate conformance localhost:5672 --section queue --section basic.ack
+    amqpgate conformance --serve --run "python my_program.py"
+    amqpgate conformance proxy:5672 --upstream-probe 0.0.0.0:5673
 
     \b
     obeys        as the rule says
@@ -86,16 +135,29 @@ def conformance(
       1  something does, or nobody answers
       2  wrong command line
     """
-    from amqpgate.conformance.cases import SECTIONS
     from amqpgate.conformance.report import machine, page, text
 
+    rules = _rules(is_client=served is not None, is_proxy=probe is not None)
     if is_list:
-        for section in SECTIONS:
+        for section in rules:
             for case in section.cases:
                 click.echo(f"{case.id}\t{case.section}\t{','.join(case.versions)}\t{case.title}")
         return
     with reported():
-        run = _run(url, _versions(versions), sections, SECTIONS, patience)
+        if served is not None:
+            from amqpgate.cli.conformance_client import ClientTest
+
+            test = ClientTest(served, sections, program, connections or 0, seconds, patience or 30)
+            run = test.run()
+        elif url is not None and probe is not None:
+            from amqpgate.cli.conformance_proxy import probed
+
+            with _progress(0) as told:
+                run = probed(_target(url), probe, sections, patience or 4, told)
+        elif url is not None:
+            run = _run(url, _versions(versions), sections, patience or 4)
+        else:
+            raise click.UsageError("Name a HOST:PORT to test, or listen with --serve.")
     for line in text.lines(run, strict=strict):
         click.echo(line)
     if json_file is not None:
@@ -103,9 +165,23 @@ def conformance(
     if junit_file is not None:
         _write(junit_file, machine.as_junit(run, strict=strict))
     if html_file is not None:
-        _write(html_file, page.page(run, SECTIONS))
+        _write(html_file, page.page(run, rules))
     if run.failed(strict=strict):
         sys.exit(1)
+
+
+def _rules(*, is_client: bool, is_proxy: bool) -> Sequence[RuleSection]:
+    if is_proxy:
+        from amqpgate.conformance.proxy.cases import PROXY_SECTIONS
+
+        return PROXY_SECTIONS
+    if is_client:
+        from amqpgate.conformance.client.scenarios import CLIENT_SECTIONS
+
+        return CLIENT_SECTIONS
+    from amqpgate.conformance.cases import SECTIONS
+
+    return SECTIONS
 
 
 def _write(file: Path, text: str) -> None:
@@ -128,17 +204,17 @@ def _run(
     url: str,
     versions: list[Name],
     wanted: tuple[str, ...],
-    sections: tuple[RuleSection, ...],
     patience: float,
 ) -> ConformanceRun:
     import trio
 
+    from amqpgate.conformance.cases import SECTIONS
     from amqpgate.conformance.endings import Unexpected
     from amqpgate.conformance.report.summary import ConformanceRun
     from amqpgate.conformance.run import Plan, play, product, selected
 
     target = _target(url)
-    plan = Plan(target=target, cases=selected(sections, versions, wanted), patience=patience)
+    plan = Plan(target=target, cases=selected(SECTIONS, versions, wanted), patience=patience)
     if not plan.cases:
         raise click.BadParameter("no such rule; --list shows all", param_hint="--section")
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import attrs
 
@@ -33,8 +33,8 @@ Conversation: TypeAlias = Callable[[T], Awaitable[str]]
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ConformanceCase:
-    """One rule."""
+class ConformanceRule:
+    """One rule, however it is tried."""
 
     #: Its path in the specification: class, method, field, and a name of its own.
     id: str
@@ -44,7 +44,6 @@ class ConformanceCase:
     section: str
     strength: Strength
     versions: tuple[Name, ...]
-    talk: Conversation[CaseSetting]
     #: Patterns of outcomes, as of `fnmatch`.
     obeys: tuple[str, ...]
     #: What RabbitMQ does where it is something else, and why that is known.
@@ -61,6 +60,29 @@ class ConformanceCase:
         return "as Qpid" if _matches(outcome, self.qpid) else "deviates"
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class ConformanceCase(ConformanceRule):
+    """A rule, and the conversation with a broker that tries it."""
+
+    talk: Conversation[CaseSetting]
+
+
+class RuleSection(Protocol):
+    """Rules of one part of the specification, in order."""
+
+    @property
+    def name(self) -> str:
+        """Chooses them."""
+
+    @property
+    def title(self) -> str:
+        """What they are about."""
+
+    @property
+    def cases(self) -> Sequence[ConformanceRule]:
+        """The rules."""
+
+
 def _matches(outcome: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(outcome, pattern) for pattern in patterns)
 
@@ -69,7 +91,7 @@ def _matches(outcome: str, patterns: Sequence[str]) -> bool:
 class CaseResult:
     """What came of a case."""
 
-    case: ConformanceCase
+    case: ConformanceRule
     version: Name
     verdict: Verdict
     #: The outcome, or why there is none.
@@ -78,8 +100,8 @@ class CaseResult:
 
 
 @attrs.define(eq=False)
-class RuleSection:
-    """Cases of one part of the specification, in order."""
+class BrokerSection:
+    """Cases of one part of the specification, in order, whatever their conversations are."""
 
     name: str
     title: str
@@ -87,7 +109,7 @@ class RuleSection:
 
 
 @attrs.define(eq=False)
-class CaseSection(RuleSection, Generic[T]):
+class CaseSection(BrokerSection, Generic[T]):
     """A section whose conversations are of one kind."""
 
     kind: type[T]

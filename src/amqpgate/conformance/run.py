@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 import trio
 
-from amqpgate.conformance.case import CaseResult, ConformanceCase, RuleSection
+from amqpgate.conformance.case import BrokerSection, CaseResult, ConformanceCase, ConformanceRule, RuleSection
 from amqpgate.conformance.dialling import PeerLogin, dialled
 from amqpgate.conformance.endings import Unexpected, Untestable
 from amqpgate.conformance.peer import TestedPeer
@@ -43,16 +43,16 @@ class Plan:
 
 
 def selected(
-    sections: Iterable[RuleSection], versions: Iterable[Name], wanted: Sequence[str]
+    sections: Iterable[BrokerSection], versions: Iterable[Name], wanted: Sequence[str]
 ) -> list[tuple[ConformanceCase, Name]]:
     """Cases by version. ``wanted`` are names of sections and beginnings of ids; none: all."""
-    chosen = [
-        case
-        for section in sections
-        for case in section.cases
-        if not wanted or section.name in wanted or any(_is_below(case.id, one) for one in wanted)
-    ]
-    return [(case, version) for version in versions for case in chosen if version in case.versions]
+    found = [case for section in sections for case in section.cases if is_wanted(section, case, wanted)]
+    return [(case, version) for version in versions for case in found if version in case.versions]
+
+
+def is_wanted(section: RuleSection, rule: ConformanceRule, wanted: Sequence[str]) -> bool:
+    """Whether a rule of a section is chosen; ``wanted`` as above."""
+    return not wanted or section.name in wanted or any(_is_below(rule.id, one) for one in wanted)
 
 
 def _is_below(path: str, wanted: str) -> bool:

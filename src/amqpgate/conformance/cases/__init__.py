@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import RuleSection
+from amqpgate.conformance.case import BrokerSection
 from amqpgate.conformance.cases import v0_10
 from amqpgate.conformance.cases.basic import BASIC
 from amqpgate.conformance.cases.binding import BINDING
@@ -22,7 +22,7 @@ from amqpgate.conformance.cases.queue import QUEUE
 from amqpgate.conformance.cases.settlement import SETTLEMENT
 from amqpgate.conformance.cases.tx import TX
 
-SECTIONS: Final[tuple[RuleSection, ...]] = (
+SECTIONS: Final[tuple[BrokerSection, ...]] = (
     FRAMING,
     MULTIPLEXING,
     NEGOTIATION,

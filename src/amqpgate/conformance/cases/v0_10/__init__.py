@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.conformance.case import RuleSection
+from amqpgate.conformance.case import BrokerSection
 from amqpgate.conformance.cases.v0_10.alternate import ALTERNATE
 from amqpgate.conformance.cases.v0_10.binding import BINDING
 from amqpgate.conformance.cases.v0_10.bound import BOUND
@@ -26,7 +26,7 @@ from amqpgate.conformance.cases.v0_10.transfer import TRANSFER
 from amqpgate.conformance.cases.v0_10.tuning import TUNING
 from amqpgate.conformance.cases.v0_10.tx import TX
 
-SECTIONS: Final[tuple[RuleSection, ...]] = (
+SECTIONS: Final[tuple[BrokerSection, ...]] = (
     FRAMING,
     SEGMENTS,
     NEGOTIATION,

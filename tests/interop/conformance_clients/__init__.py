@@ -1,0 +1,1 @@
+"""Ordinary programs of client libraries, which ``amqpgate conformance --serve --run`` judges."""
