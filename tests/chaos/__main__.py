@@ -2,8 +2,8 @@
 
     python -m tests.chaos --minutes 30 --setups own,pooled@4.3 --faults worker-kill,broker-reset --seed 7
 
-`--list` names set-ups and faults. The report is `build/chaos/<time>.html`, with JSON beside it. Exit code 1 where
-anything is wrong.
+`--list` names set-ups and faults. The report is `build/chaos/<time>.html`, with JSON beside it. Exit code 1
+where anything is wrong.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
 What RabbitMQ promises, and so what is an anomaly:
 
-* **lost**: confirmed, or committed, and never delivered. **forgotten**: delivered, and acknowledged by nobody: who had
-  it has gone, and it did not come again.
-* **twice**: delivered more than once without the mark. (A copy with the mark may be read before the one without: it
-  waited in another socket.) RabbitMQ's classic queues do not keep over a kill of their node who has got what, so such
-  copies are counted apart where a node was killed between both (**twice over a kill**).
+* **lost**: confirmed, or committed, and never delivered. **forgotten**: delivered, and acknowledged by
+  nobody: who had it has gone, and it did not come again.
+* **twice**: delivered more than once without the mark. (A copy with the mark may be read before the one
+  without: it waited in another socket.) RabbitMQ's classic queues do not keep over a kill of their node who
+  has got what, so such copies are counted apart where a node was killed between both (**twice over a kill**).
 * **invented**: never offered, or no message of this run. **uncalled**: denied or rolled back, and delivered.
 * **changed**: the checksum or a property differs. **unasked**: a confirm of what waits for none.
-* **disordered**: what is published in one channel to one queue reaches each consumer in that order, for what is not
-  marked as redelivered. What is requeued (a nack, an end of a consumer, a queue that gets another leader) has the mark,
-  and may come later or earlier than its neighbours.
+* **disordered**: what is published in one channel to one queue reaches each consumer in that order, for what
+  is not marked as redelivered. What is requeued (a nack, an end of a consumer, a queue that gets another
+  leader) has the mark, and may come later or earlier than its neighbours.
 
 A message that was not confirmed may arrive or not. So may one that the broker, not a policy, has nacked.
 """
@@ -50,7 +50,7 @@ FORGIVEN = frozenset({"twice over a kill"})
 
 @attrs.define
 class Lane:
-    """What is known of each of its messages: bits, and between which kills of a broker it came without the mark."""
+    """What is known of each message: bits, and between which kills of a broker it came without the mark."""
 
     states: bytearray = attrs.field(factory=bytearray)
     ages: bytearray = attrs.field(factory=bytearray)

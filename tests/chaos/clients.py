@@ -2,8 +2,8 @@
 
     python -m tests.chaos.clients PLAN
 
-SIGTERM ends the publishers, SIGINT then the consumers. `status.json` beside the plan says twice a second how far
-each of them is.
+SIGTERM ends the publishers, SIGINT then the consumers. `status.json` beside the plan says twice a second how
+far each of them is.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Client(threading.Thread):
             self.crew.failures.append(f"{self.name}: {error!r}")
             raise
         finally:
-            self.recorder.flush()
+            self.recorder.close()
 
     def live(self) -> None:
         """One connection's life."""

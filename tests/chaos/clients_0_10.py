@@ -56,7 +56,9 @@ class Publisher010(_Client010):
                     continue
                 turn, first = batch % len(self.plan.queues), batch // len(self.plan.queues) * BATCH
                 lane = lane_of(self.number, self.epoch, turn)
-                delivery = amqp.DeliveryProperties(delivery_mode=2, routing_key=self.plan.queues[turn].encode())
+                delivery = amqp.DeliveryProperties(
+                    delivery_mode=2, routing_key=self.plan.queues[turn].encode()
+                )
                 self.recorder.add(Kind.OFFERED, lane, first, first + BATCH - 1)
                 ids = {
                     session.send(
@@ -131,5 +133,3 @@ class Consumer010(_Client010):
         else:
             client.close()
         time.sleep(self.dice.uniform(0, 0.2))
-
-

@@ -32,7 +32,10 @@ class Consumer(Client):
             words, name = line.words, self.plan.queues[self.queue]
             line.ask(words.BasicQos(prefetch_count=PREFETCH), words.BasicQosOk, 1)
             self._template = Template(
-                self.crew.run_id, dialect=line.dialect, kind=words.BasicProperties, added=dict(self.plan.added)
+                self.crew.run_id,
+                dialect=line.dialect,
+                kind=words.BasicProperties,
+                added=dict(self.plan.added),
             )
             self.recorder.add(Kind.BEGUN)
             #: Not acknowledged: lane, first, last. What is not recorded yet; the message that comes.

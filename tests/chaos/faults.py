@@ -26,7 +26,7 @@ Act = Callable[[World, random.Random], str]
 @attrs.frozen
 class Fault:
     name: str
-    #: What it needs: `gateway`, `back` (a gateway's way to its brokers), `all` (everything is on), or nothing.
+    #: What it needs: `gateway`, `all` (everything is on), or nothing.
     needs: str
     act: Act
 
@@ -46,7 +46,7 @@ def faults_of(world: World) -> list[str]:
     """Names of all that may be played there."""
     has = {""}
     if world.place is not None:
-        has |= {"gateway", "back"}
+        has.add("gateway")
     if world.setup.has_all:
         has.add("all")
     return [
@@ -217,7 +217,7 @@ def _network(side: str, needs: str) -> None:
 
 
 _network("client", "")
-_network("upstream", "back")
+_network("upstream", "gateway")
 
 
 # -- what belongs to everything --------------------------------------------------------------------

@@ -77,6 +77,10 @@ class Recorder:
         self._file.flush()
         self._buffer.clear()
 
+    def close(self) -> None:
+        self.flush()
+        self._file.close()
+
 
 def read(path: Path) -> Iterator[Event]:
     """One client's records."""

@@ -36,9 +36,7 @@ class Line(Talker):
     blocked = False
 
     @classmethod
-    def opened(
-        cls, port: int, version: str, *, vhost: str = "/", tls: ssl.SSLContext | None = None
-    ) -> Line:
+    def opened(cls, port: int, version: str, *, vhost: str = "/", tls: ssl.SSLContext | None = None) -> Line:
         line = cls.dial(port, timeout=20, tls=tls)
         try:
             line._open(SPOKEN[version], vhost)

@@ -1,4 +1,4 @@
-"""What came of a run, as values: the faults with what clients waited for, the throughput, the verdict. Pure."""
+"""What came of a run, as values: faults with what clients waited for, throughput, verdict. Pure."""
 
 from __future__ import annotations
 

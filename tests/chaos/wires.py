@@ -1,7 +1,7 @@
 """Relays between a client and a gateway, and between a gateway and its brokers, which can be made to fail.
 
-One thread, one epoll set, all relays. Whoever runs a fault tells the thread what to do, and it does so before it looks
-at its sockets again.
+One thread, one epoll set, all relays. Whoever runs a fault tells the thread what to do, and it does so before
+it looks at its sockets again.
 """
 
 from __future__ import annotations
@@ -132,9 +132,7 @@ class Wires:
         self._waker.send(b"x")
         assert done.wait(30), "the wires do not answer"
 
-    def _each(
-        self, wires: list[Wire], share: float, dice: random.Random, act: Callable[[_End], None]
-    ) -> int:
+    def _each(self, wires: list[Wire], share: float, dice: random.Random, act: Callable[[_End], None]) -> int:
         count = 0
 
         def run() -> None:
