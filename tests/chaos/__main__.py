@@ -15,10 +15,12 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from .faults import FAULTS
+from .outcome import Outcome
 from .report import page, summary, written
 from .setups import DEFAULT, SETUPS, named
 from .stage import Order, play
@@ -56,6 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         order = Order(60 * told.minutes / len(setups), seed, faults, told.rate)
         try:
             outcome = play(setup, order, folder, lambda text: print(f"  {text}", flush=True))
+        except Exception as error:
+            # The other set-ups are played all the same.
+            outcome = Outcome(name, time.time(), seed, time.time(), problems=[traceback.format_exc()])
+            print(f"  did not play: {error}", flush=True)
         finally:
             if told.keep:
                 print(f"  kept: {folder}")

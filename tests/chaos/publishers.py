@@ -6,6 +6,8 @@ import struct
 import time
 from collections.abc import Iterator
 
+import attrs
+
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.generated import v0_9_1
 
@@ -17,6 +19,24 @@ from .plan import BATCH
 
 _TAG = struct.Struct(">QB")
 _ACK, _NACK = b"\0\x3c\0\x50", b"\0\x3c\0\x78"
+
+
+#: Batches to each queue between two that are to be denied.
+_BETWEEN_DENIED = 5
+
+
+@attrs.frozen
+class _Turn:
+    """Whose turn it is: the queue, and which of its batches of a round this one is."""
+
+    queue: int
+    template: Template
+    rank: int
+    of: int
+
+    def at(self, rounds: int) -> tuple[int, Template, int]:
+        """Queue, template, and the number of the first message, after so many rounds."""
+        return self.queue, self.template, (rounds * self.of + self.rank) * BATCH
 
 
 class _Publisher(Client):
@@ -51,10 +71,7 @@ class Publisher(_Publisher):
     def live(self) -> None:
         with self.dial() as line:
             line.ask(v0_9_1.ConfirmSelect(), v0_9_1.ConfirmSelectOk, 1)
-            self._lanes = [(queue, self.template(line, name)) for queue, name in enumerate(self.plan.queues)]
-            if self.plan.denied:
-                # As many as the others, so that numbers stay easy.
-                self._lanes.append((DENIED, self.template(line, self.plan.denied)))
+            self._turns = self._take_turns(line)
             self._states = bytearray(1)
             self._low, self._open, batch = 1, 0, 0
             blocked = False
@@ -74,10 +91,21 @@ class Publisher(_Publisher):
                     self.recorder.add(Kind.BLOCKED if blocked else Kind.UNBLOCKED)
             line.leave()
 
+    def _take_turns(self, line: Line) -> list[_Turn]:
+        """Each queue, or each one some times and then what is denied."""
+        templates = {queue: self.template(line, name) for queue, name in enumerate(self.plan.queues)}
+        if not self.plan.denied:
+            return [_Turn(queue, template, 0, 1) for queue, template in templates.items()]
+        turns = [
+            _Turn(queue, template, rank, _BETWEEN_DENIED)
+            for rank in range(_BETWEEN_DENIED)
+            for queue, template in templates.items()
+        ]
+        return [*turns, _Turn(DENIED, self.template(line, self.plan.denied), 0, 1)]
+
     def _send(self, line: Line, batch: int) -> None:
-        turn = batch % len(self._lanes)
-        queue, template = self._lanes[turn]
-        lane, first = lane_of(self.number, self.epoch, queue), batch // len(self._lanes) * BATCH
+        queue, template, first = self._turns[batch % len(self._turns)].at(batch // len(self._turns))
+        lane = lane_of(self.number, self.epoch, queue)
         kind = Kind.FORBIDDEN if queue == DENIED else Kind.OFFERED
         self.recorder.add(kind, lane, first, first + BATCH - 1)
         self._states.extend(bytes(BATCH))
@@ -97,9 +125,9 @@ class Publisher(_Publisher):
         for tags, kind in ((acked, Kind.CONFIRMED), (nacked, Kind.NACKED)):
             tags.sort()
             for first, last in self._spans(tags):
-                turn = (first - 1) // BATCH % len(self._lanes)
-                lane = lane_of(self.number, self.epoch, self._lanes[turn][0])
-                start = (first - 1) // BATCH // len(self._lanes) * BATCH + (first - 1) % BATCH
+                batch, rest = divmod(first - 1, BATCH)
+                queue, _, start = self._turns[batch % len(self._turns)].at(batch // len(self._turns))
+                lane, start = lane_of(self.number, self.epoch, queue), start + rest
                 if kind is Kind.CONFIRMED:
                     self.got_on(kind, lane, start, start + last - first)
                 else:

@@ -153,7 +153,8 @@ def play(setup: Setup, order: Order, folder: Path, say: Say) -> Outcome:
         finally:
             child.kill()
         outcome.end = time.time()
-    for log in world.logs:
+    for number, log in enumerate(world.logs):
+        (folder / f"gateway-{number}.log").write_text(log)
         at = log.find("Traceback")
         if at >= 0:
             outcome.problems.append(f"a gateway logged: {log[max(0, at - 300) : at + 3000]}")
