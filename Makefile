@@ -6,12 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 TESTS ?= tests/unit
+MINUTES ?= 30
 ROUTES := $(addprefix --route=,$(ROUTE))
 
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python lint unit interop delayed fuzz bench docs image wheels lock clean test-tools
+.PHONY: help run test test-python lint unit interop delayed chaos fuzz bench docs image wheels lock clean test-tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +44,9 @@ interop: $(VENV)/.installed-dev test-tools ## All tests on real brokers and clie
 
 delayed: $(VENV)/.installed-dev test-tools ## Delayed messages for an hour, 100/s, under kills (DELAYED="--seconds 900 --rate 50" for less)
 	$(BIN)/python -m tests.interop.delayed_messages $(DELAYED)
+
+chaos: $(VENV)/.installed-dev test-tools ## Faults on real brokers, gateways and clients, half an hour (MINUTES=5 CHAOS="--setups own --seed 7")
+	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(CHAOS)
 
 fuzz: $(VENV)/.installed-dev ## Fuzz whatever takes bytes from others, ten minutes (FUZZ="--seconds 60 --targets yaml,proxy --jobs 2")
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \

@@ -72,9 +72,11 @@ class RabbitMQ:
         config: Sequence[str] = (),
         root: Path | None = None,
         rabbit: Mapping[str, int] | None = None,
+        beside: RabbitMQ | None = None,
     ) -> None:
         """`plugins` are enabled at start; `config` holds extra lines of rabbitmq.conf. With `root` it is the
-        RabbitMQ of that folder (see `rabbitmq_root`). `rabbit` is what else advanced.config would say.
+        RabbitMQ of that folder (see `rabbitmq_root`). `rabbit` is what else advanced.config would say. It may
+        join the cluster of the one that it is `beside`, which is started first, and destroyed last.
         """
         root = root or named_root()
         scripts = script_folder() if root is None else Path(_SCRIPT_FOLDERS[0])
@@ -83,15 +85,18 @@ class RabbitMQ:
         self._scripts = scripts
         self._enter = [] if root is None else entering(root)
         self.port = free_port()
-        self._epmd_port, self._dist_port = free_port(), free_port()
+        self._epmd_port = free_port() if beside is None else beside._epmd_port
+        self._dist_port = free_port()
         _sweep()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
         self.node = f"amqpgate-{os.getpid()}-{self.port}@localhost"
         self.log = self._folder / "rabbit.log"
+        self.cookie: str = secrets.token_hex(16) if beside is None else beside.cookie
         self._env = self._write_files(plugins, [*config, *named_config()])
         for name, value in (rabbit or {}).items():
             self._env["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] += f" -rabbit {name} {value}"
         self._shell = ErlangShell(self.node, self._env, self._enter)
+        self._has_epmd = beside is None
         self._epmd: Child | None = None
         self._server: Child | None = None
         atexit.register(self.destroy)
@@ -121,7 +126,7 @@ class RabbitMQ:
     def start(self, timeout: float = 90) -> None:
         """Start the node (on the data of last time, if any) and wait until it answers an AMQP handshake."""
         assert not self.running, "already running"
-        if self._epmd is None or not self._epmd.running:
+        if self._has_epmd and (self._epmd is None or not self._epmd.running):
             # An epmd of our own in the foreground: left alone, Erlang would start a daemon that outlives us.
             self._epmd = Child(
                 [*self._enter, "epmd", "-address", self.host, "-port", str(self._epmd_port)],
@@ -279,7 +284,7 @@ class RabbitMQ:
         for name in ("home", "mnesia", "log", "plugins", "generated", "schema"):
             (folder / name).mkdir()
         cookie = folder / "home" / ".erlang.cookie"
-        cookie.write_text(secrets.token_hex(16))
+        cookie.write_text(self.cookie)
         cookie.chmod(0o400)
         (folder / "enabled_plugins").write_text(f"[{','.join(plugins)}].\n")
         (folder / "rabbitmq-env.conf").write_text("")

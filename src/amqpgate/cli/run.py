@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -134,7 +135,18 @@ def run(
                 log_level=log_level,
                 allow_anonymous=allow_anonymous,
             )
-        sys.exit(_serve(settings, take_over))
+        _leave(_serve(settings, take_over))
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process. A thread that is still at audit records, on a disk that hangs, say, may be anywhere in
+    native code: that is not taken down under it.
+    """
+    if any(thread.name == "audit" for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _load(path: Path) -> Settings:

@@ -260,3 +260,17 @@ def test_a_start_that_does_not_end_is_told_to_the_next_one(
         assert done.exit_code == 1
         assert f"another amqpgate has been starting on port {port}" in done.output
     claims.claimed([other, 0, port]).close()
+
+
+@pytest.mark.parametrize(("name", "ended"), [("audit", ""), ("other", "taken down\n")])
+def test_a_process_is_not_taken_down_under_who_writes_records(name: str, ended: str) -> None:
+    """Native code may be in the middle of something: it aborted the process, and the exit code was 6."""
+    program = f"""
+import atexit, threading
+from amqpgate.cli.run import _leave
+atexit.register(print, "taken down")
+threading.Thread(target=threading.Event().wait, name={name!r}, daemon=True).start()
+_leave(3)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (3, ended, "")

@@ -25,6 +25,8 @@ _GATHER = 0.5
 _ENOUGH = 1000
 #: Seconds between attempts to write.
 _RETRY = 1.0
+#: Seconds that the piece in hand may take once nobody waits for the others.
+_LAST_PIECE = 2.0
 #: What a sink raises for a value that cannot be written.
 _UNWRITABLE = (TypeError, ValueError, OverflowError)
 #: After each piece the interpreter is left to the relay for as long as the piece took, but at most so long.
@@ -114,6 +116,8 @@ class Writer:
         if not self._thread.is_alive():
             return True
         self._give_up.set()
+        # It ends with the piece in hand. Of that one nobody knows before whether it is lost.
+        self._thread.join(_LAST_PIECE)
         log.warning(
             "audit: the writer has not finished; files that it has begun are the next start's to finish"
         )
@@ -187,6 +191,9 @@ class Writer:
 
     def _write_all(self) -> None:
         while (piece := self._next()) is not None:
+            if self._give_up.is_set():
+                # It was counted as lost.
+                raise _GivenUpError
             began = time.perf_counter()
             try:
                 self._write(piece)

@@ -69,6 +69,7 @@ class Gate:
 def _in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "_RETRY", 0.001)
     monkeypatch.setattr(writer, "_GATHER", 0.0)
+    monkeypatch.setattr(writer, "_LAST_PIECE", 0.0)
 
 
 def started(gate: Gate, *, max_queue: int = 1 << 30, on_room: object = lambda: None) -> AuditLog:
@@ -263,6 +264,35 @@ def test_a_stop_waits_only_so_long(caplog: pytest.LogCaptureFixture) -> None:
     assert (counts.written, counts.dropped) == ((0, 0), (1, 1))
     assert "1 records of events could not be written" in caplog.text
     gate.open.set()
+
+
+def test_what_was_counted_as_lost_is_not_written_after_that() -> None:
+    """And so the thread does not work on while the process ends."""
+    gate = Gate()
+    log = started(gate)
+    gate.shut()
+    log.event(None, "denied")
+    gate.knocked.wait(20)
+    log.usage(ROWS[0], 1, 1, 1, NOW, NOW)
+    assert not log.stop(0.01)
+    assert log.counts().dropped == (1, 1)
+    gate.open.set()
+    until(lambda: not any(thread.name == "audit" for thread in threading.enumerate()))
+    assert [piece.sort for piece in gate.pieces] == ["events"], "the one in hand"
+
+
+def test_the_piece_in_hand_is_waited_for_and_counts_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_LAST_PIECE", 20.0)
+    gate = Gate()
+    log = started(gate)
+    gate.shut()
+    log.event(None, "denied")
+    gate.knocked.wait(20)
+    log.usage(ROWS[0], 1, 1, 1, NOW, NOW)
+    threading.Timer(0.05, gate.open.set).start()
+    assert not log.stop(0.0)
+    counts = log.counts()
+    assert (counts.written, counts.dropped) == ((1, 0), (0, 1))
 
 
 def test_a_log_that_was_never_started_stops() -> None:
