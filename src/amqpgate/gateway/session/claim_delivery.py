@@ -269,7 +269,7 @@ class ClaimedDeliveries:
         why = ProtocolViolation(
             code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=one.channel
         )
-        self.session.channels.refuse(one.channel, why)
+        self.session.channels.refuse_between(one.channel, why)
         self._release(one)
 
     def _release(self, one: Restoring) -> None:

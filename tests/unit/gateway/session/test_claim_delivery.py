@@ -13,6 +13,7 @@ from amqpgate.gateway.session.delay_ladder import DONE, TARGET, end_of
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
+from tests.support.frames import content_frames
 from tests.support.talker import Talker
 from tests.unit.gateway.claiming import LARGE, ClaimStage, make
 from tests.unit.gateway.conftest import Stage
@@ -95,6 +96,23 @@ def test_a_body_that_is_lost_is_not_delivered(claims: ClaimStage, wrong: str, no
     assert client.expect_content(amqp.BasicDeliver).body == b"next"
     if not no_ack:
         assert broker.expect(amqp.BasicReject, 1) == amqp.BasicReject(1, requeue=False)
+
+
+def test_a_channel_is_closed_behind_the_message_that_its_client_publishes(claims: ClaimStage) -> None:
+    client, broker = claims.stage.opened()
+    properties = refer(claims)
+    claims.store.objects.clear()
+    whole = content_frames(1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"a body", 4096)
+    client.sock.sendall(whole[:-8])
+    assert broker.expect(amqp.BasicPublish, 1)
+    broker.content(amqp.BasicGetOk(1, False, "e", "k", 0), BODY, properties=properties)
+    # Behind it nothing waits.
+    broker.say(amqp.BasicAck(1), 1)
+    client.expect(amqp.BasicAck, 1)
+    client.sock.sendall(whole[-8:])
+    assert broker.frame().payload[:2] == b"\0\x3c"
+    assert broker.frame().payload == b"a body"
+    assert broker.expect(amqp.ChannelClose, 1).reply_code == 404
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
