@@ -30,7 +30,7 @@ import attrs
 
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import ByChannel, Channels
-from amqpgate.datapath.tables import DISCARD, HELD_NEXT, METHOD_NEXT, Side
+from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_consumers import ChannelConsumers
 from amqpgate.gateway.session.close_progress import ChannelClose
@@ -108,8 +108,6 @@ class SessionChannel(ChannelPublishes):
     declares_due: deque[bool] | None = None
     #: None: nobody closes it.
     close: ChannelClose | None = None
-    #: Why it is to be closed once the client's message that is under way has ended; None: it is not.
-    denial_due: ProtocolViolation | None = None
     #: None: no consumer has been asked for yet.
     consuming: ChannelConsumers | None = None
     #: None: nothing has been asked for by basic.get.
@@ -124,10 +122,6 @@ class SessionChannel(ChannelPublishes):
     def deny(self, denial: ProtocolViolation) -> None:
         """The gateway closes the broker's side, and then the client's."""
         self.close = ChannelClose(Side.UPSTREAM, denial=denial)
-
-    def deny_later(self, denial: ProtocolViolation | None) -> None:
-        """The gateway will close it; None: it does so now."""
-        self.denial_due = denial
 
     def leave_behind(self) -> None:
         """The broker has closed it, and has its answer; the client's is still due."""
@@ -281,22 +275,6 @@ class SessionChannels:
             return  # Dropping is all that the broker would do, too.
         state.deny(denial)
         self._tell_broker(channel, _close(denial))
-
-    def refuse_between(self, channel: int, denial: ProtocolViolation) -> None:
-        """Likewise, but not within a message of which the broker has a beginning: it ends connections (505)."""
-        if self.table.due(Side.CLIENT, channel) in (METHOD_NEXT, HELD_NEXT):
-            self.refuse(channel, denial)
-        else:
-            self.states[channel].deny_later(denial)
-            self.table.show_rest(Side.CLIENT, channel)
-
-    def message_ended(self, channel: int) -> None:
-        """A frame of the client's was shown: if it was a message's last, a close may go that waited for it."""
-        state = self.states.remembered(channel)
-        denial = None if state is None else state.denial_due
-        if state is not None and denial and self.table.due(Side.CLIENT, channel) == METHOD_NEXT:
-            state.deny_later(None)
-            self.refuse(channel, denial)
 
     def client_closes(self, channel: int, method: Method) -> None:
         state = self.states[channel]

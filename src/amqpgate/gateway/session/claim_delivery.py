@@ -67,6 +67,12 @@ class Restoring:
     read: int = 0
     #: Bytes of frames that are on their way by the data path.
     fed: int = 0
+    #: Why the channel is closed for it.
+    refusal: ProtocolViolation | None = None
+
+    def refuse_for(self, why: ProtocolViolation) -> None:
+        """It is not to be had, and its channel closes."""
+        self.refusal = why
 
     def fetch_by(self, reference: Reference, download: Download) -> None:
         """Its body is fetched."""
@@ -266,11 +272,29 @@ class ClaimedDeliveries:
 
     def _close(self, one: Restoring, code: int, text: str) -> None:
         method = one.method
-        why = ProtocolViolation(
-            code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=one.channel
+        one.refuse_for(
+            ProtocolViolation(
+                code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=one.channel
+            )
         )
-        self.session.channels.refuse_between(one.channel, why)
-        self._release(one)
+        self._refuse(one)
+
+    def _refuse(self, one: Restoring) -> None:
+        """Close the channel, but not within a message of its client's: that is a 505 to the broker."""
+        channels = self.session.relay.channels
+        if one.refusal is None or self._is_closed(one):
+            return
+        if channels.due(Side.CLIENT, one.channel) in (METHOD_NEXT, HELD_NEXT):
+            self.session.channels.refuse(one.channel, one.refusal)
+            self._release(one)
+        else:
+            channels.show_rest(Side.CLIENT, one.channel)
+
+    def message_ended(self, channel: int) -> None:
+        """A frame of the client's was shown: if it was a message's last, its channel may be closed now."""
+        one = self._under_way.get(channel)
+        if one is not None and one.refusal is not None:
+            self._refuse(one)
 
     def _release(self, one: Restoring) -> None:
         """The channel goes on."""

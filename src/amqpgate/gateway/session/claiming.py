@@ -36,6 +36,9 @@ class DeliveryClaiming(Protocol):
         """A header or body that is shown: whether it is of a reference. If not, the method that waited for
         it has been passed on."""
 
+    def message_ended(self, channel: int) -> None:
+        """A frame of the client's was shown: what waited for the end of its message may go now."""
+
 
 class Claiming(Protocol):
     """Both directions."""

@@ -83,7 +83,8 @@ def publish_passed(session: Session, channel: int) -> None:
             session.consumers.message_ended(channel)
         if session.bridge is not None:
             session.bridge.message_ended(channel)
-        session.channels.message_ended(channel)
+        if session.session_policies.claims is not None:
+            session.session_policies.claims.deliveries.message_ended(channel)
 
 
 def _take_sent(session: Session, channel: int, frame: memoryview) -> None:

@@ -216,7 +216,7 @@ class DeliveryHolder:
         why = ProtocolViolation(
             406, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=number
         )
-        self.flows.channels.refuse_between(number, why)
+        self.flows.channels.refuse(number, why)
         return released
 
     # -- one channel -------------------------------------------------------------------------
