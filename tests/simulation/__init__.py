@@ -1,1 +1,1 @@
-"""Deterministic simulation: the gateway as it is on virtual time and a simulated network; `docs/simulation.md`."""
+"""Deterministic simulation: the gateway on virtual time and a simulated network; `docs/simulation.md`."""

@@ -15,9 +15,9 @@ if _FIXED not in os.environ:
     ctypes.CDLL(None).personality(_NO_RANDOM_ADDRESSES)
     os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
 
-from time import perf_counter as now
+from time import perf_counter as now  # noqa: E402 - before it is another one
 
-from tests.simulation import seams
+from tests.simulation import seams  # noqa: E402
 
 seams.install()
 

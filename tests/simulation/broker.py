@@ -10,13 +10,12 @@ from collections import deque
 from random import Random
 from typing import Protocol
 
-import attrs
-
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.simulation.clock import Clock
 from tests.simulation.connection import Connection
+from tests.simulation.held import Channel, Consumer, Waiting
 from tests.simulation.ledger import Delivery, Ledger, Message, Source, Violation
 from tests.simulation.talk import Content, Talk, Wrong
 
@@ -34,46 +33,6 @@ class Surroundings(Protocol):
     ledger: Ledger
 
     def tell(self, text: str) -> None: ...
-
-
-@attrs.define(eq=False)
-class Waiting:
-    """A message in a queue."""
-
-    message: Message
-    redelivered: bool = False
-
-
-@attrs.define(eq=False)
-class Consumer:
-    """Of a channel."""
-
-    tag: str
-    queue: str
-    no_ack: bool
-    prefetch: int
-    source: Source
-    held: int = 0
-    is_over: bool = False
-
-
-@attrs.define(eq=False)
-class Channel:
-    """Of a connection."""
-
-    number: int
-    confirms: bool = False
-    published: int = 0
-    #: By number.
-    unconfirmed: dict[int, Message] = attrs.field(factory=dict)
-    prefetch: int = 0
-    tag: int = 0
-    consumers: dict[str, Consumer] = attrs.field(factory=dict)
-    gets: Source | None = None
-    #: By tag: the delivery, and whose it is.
-    held: dict[int, tuple[Delivery, Consumer | None]] = attrs.field(factory=dict)
-    #: It was closed by this end, and the other one may not know yet.
-    is_closing: bool = False
 
 
 class Broker:

@@ -1,4 +1,4 @@
-"""What is looked at all the time, and at the end: nobody waits for ever, memory is bounded, nothing is left over."""
+"""What is looked at all the time: nobody waits for ever, memory is bounded; at the end, nothing is left."""
 
 from __future__ import annotations
 

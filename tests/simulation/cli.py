@@ -8,6 +8,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 from tests.simulation.crew import play_all, play_alone
@@ -26,6 +27,8 @@ def main(now: Callable[[], float]) -> int:
     if options.story or options.once:
         story = Story.load(options.story) if options.story else story_of(options.seed, options.each)
         return _once(story, options, now)
+    # Those that are forked have it then.
+    import_module("tests.simulation.world")
     gc.freeze()
     seed = options.seed or f"{random.SystemRandom().getrandbits(32):08x}"
     print(f"simulation: SEED={seed}, {options.jobs} at once", flush=True)
@@ -48,7 +51,9 @@ def main(now: Callable[[], float]) -> int:
         happened.update(outcome.happened)
         if outcome.failure:
             failures.append(outcome)
-            print(f"FAILED {outcome.story.seed}: {_last(outcome)}", flush=True)
+            _keep(outcome.story)
+            at = f"{now() - began:.0f} s, {virtual / 3600:.2f} virtual hours"
+            print(f"FAILED {outcome.story.seed} after {at}: {_last(outcome)}", flush=True)
         if now() - looked > 30:
             looked = now()
             print(
@@ -89,9 +94,8 @@ def _once(story: Story, options: argparse.Namespace, now: Callable[[], float]) -
     print(*story.lines(), sep="\n")
     outcome = play(story, aloud=options.verbose)
     print(outcome.failure or "all held")
-    print(
-        f"trace {outcome.digest}; {outcome.virtual:.1f} virtual seconds in {now() - began:.2f} s; {outcome.figures}"
-    )
+    print(f"trace {outcome.digest}; {outcome.virtual:.1f} virtual seconds in {now() - began:.2f} s")
+    print(outcome.figures)
     return 1 if outcome.failure else 0
 
 
@@ -109,7 +113,11 @@ def _tell(outcome: Outcome, options: argparse.Namespace, now: Callable[[], float
     until = now() + options.shrinking
     least = shrink(outcome, lambda story: play_alone(story, now), until=lambda: now() > until)
     print(*least.story.lines(), *least.lines[-12:], least.failure, sep="\n")
+    print(f"again: python -m tests.simulation -v --story {_keep(least.story)}", flush=True)
+
+
+def _keep(story: Story) -> Path:
     _FAILED.mkdir(parents=True, exist_ok=True)
-    path = _FAILED / f"{outcome.story.seed}.json"
-    path.write_text(least.story.to_json())
-    print(f"again: python -m tests.simulation -v --story {path}", flush=True)
+    path = _FAILED / f"{story.seed}.json"
+    path.write_text(story.to_json())
+    return path

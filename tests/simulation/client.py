@@ -1,4 +1,4 @@
-"""What all honest model clients have in common: connection, login, heartbeats, channels, and what they wait for."""
+"""What all honest model clients have in common: connection, login, heartbeats, channels, waits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CAPABILITIES = dict.fromkeys(
 _PROPERTIES = Table.of({"product": "model", "capabilities": Table.of(_CAPABILITIES)})
 
 #: Seconds after which somebody who waits, waits for ever.
-PATIENCE = 400.0
+PATIENCE = 600.0
 #: Seconds that a login may take.
 LOGIN = 60.0
 #: What an honest client may be told: success, drained or lost, denied, not found, over a limit, no resources.

@@ -54,12 +54,14 @@ class Surroundings(Protocol):
 class _Flow:
     """One direction."""
 
-    __slots__ = ("arrives", "lost", "on_the_way", "stalled_until", "waiting")
+    __slots__ = ("arrives", "lost", "on_the_way", "pieces", "stalled_until", "waiting")
 
     def __init__(self) -> None:
         #: When the last piece arrives.
         self.arrives = 0.0
         self.on_the_way = 0
+        #: When each piece arrives, at the earliest, and what is done with it then.
+        self.pieces: deque[tuple[float, bytes, Callable[[bytes], None]]] = deque()
         self.stalled_until = 0.0
         #: Nothing arrives any more, and nobody is told.
         self.lost = False
@@ -130,21 +132,24 @@ class Connection:
     # -- on the way --------------------------------------------------------------------------------
 
     def _arrive(self, flow: _Flow, data: bytes, there: Callable[[bytes], None], more: float = 0.0) -> None:
-        now = self.network.clock.now
-        when = now + more + self.latency * self.random.uniform(0.9, 1.3)
+        when = self.network.clock.now + more + self.latency * self.random.uniform(0.9, 1.3)
         flow.arrives = when = max(when, flow.arrives, flow.stalled_until)
         flow.on_the_way += len(data)
-        self.network.clock.at(when, lambda: self._at(flow, data, there))
+        flow.pieces.append((when, data, there))
+        self.network.clock.at(when, lambda: self._due(flow))
 
-    def _at(self, flow: _Flow, data: bytes, there: Callable[[bytes], None]) -> None:
-        if flow.stalled_until > self.network.clock.now:
+    def _due(self, flow: _Flow) -> None:
+        """Let arrive what has been on its way for long enough, in order."""
+        now = self.network.clock.now
+        if flow.stalled_until > now:
             # It was on its way when all stood still.
-            flow.arrives = max(flow.arrives, flow.stalled_until)
-            self.network.clock.at(flow.stalled_until, lambda: self._at(flow, data, there))
+            self.network.clock.at(flow.stalled_until, lambda: self._due(flow))
             return
-        flow.on_the_way -= len(data)
-        if not self.is_over and not flow.lost:
-            there(data)
+        while flow.pieces and flow.pieces[0][0] <= now:
+            _when, data, there = flow.pieces.popleft()
+            flow.on_the_way -= len(data)
+            if not self.is_over and not flow.lost:
+                there(data)
 
     def _to_peer(self, data: bytes) -> None:
         self._look()

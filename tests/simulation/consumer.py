@@ -1,4 +1,4 @@
-"""Consumers and getters: prefetch, acks of one and of many, nacks, rejects, cancels, channels that come and go."""
+"""Consumers and getters: prefetch, acks of one and of many, nacks, rejects, cancels, closes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ConsumerSession(Session):
                 self._consume(channel, lane, queue)
 
         self.tags[channel] = {}
-        # Without acks what is on its way to a client that dies is gone: RabbitMQ's promise, not the gateway's.
+        # Without acks what is on its way to a client that dies is gone.
         self.silent[channel] = self.random.random() < plan.silent
         self.open(channel, opened)
 

@@ -1,4 +1,4 @@
-"""Plays stories in processes that are forked from this one: each begins in the same state, whatever was played."""
+"""Plays stories in processes that are forked from this one: each begins in the same state."""
 
 from __future__ import annotations
 

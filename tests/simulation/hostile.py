@@ -1,4 +1,4 @@
-"""Hostile clients: half frames, silence, floods, garbage. The gateway may tell them anything; others must not notice."""
+"""Hostile clients: half frames, silence, floods, garbage. They may be told anything."""
 
 from __future__ import annotations
 

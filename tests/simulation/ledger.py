@@ -215,7 +215,7 @@ class Ledger:
         self.returns += 1
 
     def closed(self, lane: Lane) -> None:
-        """A client has asked for the channel's close, and heard that it is closed: all had arrived by then."""
+        """A client has asked for the channel's close, and it is closed: all had arrived by then."""
         for message in lane.messages[lane.passed :]:
             if not message.denied:
                 raise Violation(

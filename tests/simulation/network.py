@@ -1,7 +1,7 @@
 """The simulated network: who listens where, who connects to whom, and all connections.
 
-The gateway's listening sockets are real ones, in the abstract name space; brokers are models that are known by
-their addresses. Between connections nothing keeps an order.
+The gateway's listening sockets are real ones, in the abstract name space; brokers are models, known by their
+addresses. Between connections nothing keeps an order.
 """
 
 from __future__ import annotations

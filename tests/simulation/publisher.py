@@ -1,4 +1,4 @@
-"""Publishers: bursts and pauses, on channels with and without confirms, with mandatory and denied messages."""
+"""Publishers: bursts and pauses, on channels with and without confirms, mandatory or denied."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ class PublisherSession(Session):
 
     client: Publisher
 
-    def begin(self) -> None:
-        plan = self.client.plan
+    def __init__(self, client: Publisher) -> None:
+        super().__init__(client)
         #: When the oldest confirm that is waited for was asked for, by channel.
         self.since: dict[int, float] = {}
+
+    def begin(self) -> None:
+        plan = self.client.plan
         self.until = self.clock.now + self.random.expovariate(1 / plan.stay)
         for channel in range(1, plan.channels + 1):
             self._open(channel)
@@ -120,6 +123,8 @@ class PublisherSession(Session):
                 raise Violation(f"{self.name} heard {method} on channel {channel}")
 
     def _told(self, channel: int, lane: Lane) -> None:
+        if channel in self.waits:
+            return  # it is about to be closed
         if lane.unsettled:
             self.since[channel] = self.clock.now
         else:
@@ -127,8 +132,15 @@ class PublisherSession(Session):
 
     def oldest(self) -> tuple[float, str]:
         waits = super().oldest()
-        confirms = [
-            (since, f"a confirm on channel {channel}")
-            for channel, since in getattr(self, "since", {}).items()
-        ]
+        confirms = [(since, self._unconfirmed(channel)) for channel, since in self.since.items()]
         return min([waits, *confirms])
+
+    def _unconfirmed(self, channel: int) -> str:
+        lane = self.lanes[channel]
+        message = next(iter(lane.unsettled.values()))
+        broker = f"at broker {message.arrived}" if message.arrived else "at no broker"
+        return (
+            f"a confirm on channel {channel}: publish {message.place} of {len(lane.messages)}, "
+            f"message {message.number}, {broker}, which said {message.confirmed or 'nothing'}; "
+            f"policies say {message.denied or 'nothing'}"
+        )

@@ -1,6 +1,6 @@
-"""Where the simulation takes hold of the gateway: time, sockets, chance, threads. Nothing of it is mocked above.
+"""Where the simulation takes hold of the gateway: time, sockets, chance, threads.
 
-``install`` comes before anything of amqpgate is imported; ``enter`` puts a world in the place of the one before.
+``install`` comes before anything of amqpgate is imported; ``enter`` makes a world the present one.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def _client(
         queues=random.sample(queues, random.randint(1, len(queues))),
         channels=random.choice((1, 1, 2, 5)),
         frame_max=random.choice((4096, 16_384, 131_072)),
-        heartbeat=random.choice((20, 60, 180)),
+        heartbeat=random.choice((20, 60, 120)),
         stay=random.choice((20, 100, 1000)) * pace[2],
         rest=random.choice((0.3, 2, 10)) * pace[1],
         pause=random.choice((2, 20, 100)) * pace[2],
