@@ -6,6 +6,7 @@ import argparse
 import gc
 import logging
 import random
+import resource
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -60,7 +61,9 @@ def main(now: Callable[[], float]) -> int:
                 f"  {virtual / 3600:.1f} virtual hours, {stories} stories, {len(failures)} failed", flush=True
             )
     took = now() - began
-    print(f"{virtual / 3600:.2f} virtual hours in {took:.0f} s, {stories} stories, {len(failures)} failed")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = f"{took:.0f} s ({used.ru_utime + used.ru_stime:.0f} s of CPU)"
+    print(f"{virtual / 3600:.2f} virtual hours in {cpu}, {stories} stories, {len(failures)} failed")
     print("  " + ", ".join(f"{name} {number}" for name, number in sorted(total.items())))
     print(
         "  faults: " + (", ".join(f"{name} {number}" for name, number in sorted(happened.items())) or "none")

@@ -15,7 +15,7 @@ from tests.simulation.play import Outcome, play
 from tests.simulation.story import Story
 
 #: Real seconds that one story may take, for each virtual hour and at least.
-_SLOWEST = 240.0
+_SLOWEST = 900.0
 
 
 @attrs.define(eq=False)

@@ -18,7 +18,7 @@ class Setup:
     shared_consumers: bool = False
     brokers: int = 1
     health: bool = False
-    #: What becomes of publishes that policies deny: "" there are no policies; "close", "nack", "drop", "return".
+    #: What becomes of publishes that policies deny: "close", "nack", "drop", "return"; "": none is.
     on_deny: str = ""
     #: Messages a second of one connection; 0: any.
     rate: int = 0
@@ -106,7 +106,7 @@ class Story:
         return [
             f"seed {self.seed}, {self.seconds:g} s; {', '.join(differs) or 'as by default'}",
             *(
-                f"  {one.name}: {one.kind}, user {one.user}, {one.channels} channels, queues {' '.join(one.queues)}"
+                f"  {one.name}: user {one.user}, {one.channels} channels, queues {' '.join(one.queues)}"
                 for one in self.clients
             ),
             *(

@@ -23,7 +23,7 @@ def trace(said: str) -> str:
 
 
 def test_a_fresh_seed(capsys: pytest.CaptureFixture[str]) -> None:
-    code, said = simulate("--seconds", "6", "--shrinking", "20")
+    code, said = simulate("--seconds", "6", "--each", "20", "--shrinking", "20")
     with capsys.disabled():
         print("\n" + said.splitlines()[0])
     assert code == 0, said
@@ -31,7 +31,7 @@ def test_a_fresh_seed(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("seed", ["again", "and again"])
 def test_a_seed_is_the_same_each_time(seed: str) -> None:
-    first, second = (simulate("--once", "--seed", seed, "--each", "30") for _ in range(2))
+    first, second = (simulate("--once", "--seed", seed, "--each", "20") for _ in range(2))
     assert first[0] == 0, first[1]
     assert trace(first[1]) == trace(second[1])
 

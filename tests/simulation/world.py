@@ -1,4 +1,4 @@
-"""One world: clock, network, brokers, clients, and one gateway after the other; what happens in it, and what holds."""
+"""One world: clock, network, brokers, clients, and one gateway after the other; what happens in it."""
 
 from __future__ import annotations
 
