@@ -12,7 +12,7 @@ ROUTES := $(addprefix --route=,$(ROUTE))
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python lint unit interop delayed chaos fuzz bench docs image wheels lock clean test-tools
+.PHONY: help run test test-python lint unit interop delayed chaos fuzz bench docs image wheels lock clean test-tools simulate
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,10 @@ delayed: $(VENV)/.installed-dev test-tools ## Delayed messages for an hour, 100/
 
 chaos: $(VENV)/.installed-dev test-tools ## Faults on real brokers, gateways and clients, half an hour (MINUTES=5 CHAOS="--setups own --seed 7")
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(CHAOS)
+
+simulate: $(VENV)/.installed-dev ## The gateway on virtual time, with faults by a seed (SEED=, SECONDS=600, HOURS=10, JOBS=2)
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) \
+	  $(if $(HOURS),--hours $(HOURS) --seconds 1000000) $(if $(JOBS),--jobs $(JOBS))
 
 fuzz: $(VENV)/.installed-dev ## Fuzz whatever takes bytes from others, ten minutes (FUZZ="--seconds 60 --targets yaml,proxy --jobs 2")
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \

@@ -15,7 +15,7 @@ class Wheel(Generic[T]):
     """Items by deadline, in slots of ``SLOT`` seconds. An item is handled at its slot's end."""
 
     def __init__(self) -> None:
-        self._slots: dict[int, set[T]] = {}
+        self._slots: dict[int, dict[T, None]] = {}
         self._order: list[int] = []
         self._slot_of: dict[T, int] = {}
 
@@ -30,15 +30,15 @@ class Wheel(Generic[T]):
         # In this order, so that a want of memory leaves no slot that is never due, and no item twice.
         if slot not in self._slots:
             heapq.heappush(self._order, slot)
-            self._slots[slot] = set()
+            self._slots[slot] = {}
         self._slot_of[item] = slot
-        self._slots[slot].add(item)
+        self._slots[slot][item] = None
 
     def discard(self, item: T) -> None:
         """Forget the item, if it is there."""
         slot = self._slot_of.pop(item, None)
         if slot is not None and slot in self._slots:
-            self._slots[slot].discard(item)
+            self._slots[slot].pop(item, None)
 
     def deadline(self) -> float:
         """The earliest deadline, infinity where there is none."""

@@ -1,0 +1,126 @@
+"""The command: seeds, for how long, what is said of them; a story that is played again."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import logging
+import random
+import resource
+from collections import Counter
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+
+from tests.simulation.crew import play_all, play_alone
+from tests.simulation.play import Outcome, play
+from tests.simulation.shrink import shrink
+from tests.simulation.story import Story, story_of
+
+_FAILED = Path("build/simulation")
+
+
+def main(now: Callable[[], float]) -> int:
+    """0 where all held."""
+    options = _options()
+    if not options.verbose:
+        logging.disable(logging.CRITICAL)
+    if options.story or options.once:
+        story = Story.load(options.story) if options.story else story_of(options.seed, options.each)
+        return _once(story, options, now)
+    # Those that are forked have it then.
+    import_module("tests.simulation.world")
+    gc.freeze()
+    seed = options.seed or f"{random.SystemRandom().getrandbits(32):08x}"
+    print(f"simulation: SEED={seed}, {options.jobs} at once", flush=True)
+    began, total, happened = now(), Counter[str](), Counter[str]()
+    virtual, stories, failures = 0.0, 0, list[Outcome]()
+
+    def wanted() -> Iterator[Story]:
+        number = 0
+        while now() - began < options.seconds and virtual < options.hours * 3600:
+            if len(failures) >= options.failures:
+                return
+            yield story_of(f"{seed}.{number}", options.each)
+            number += 1
+
+    looked = began
+    for outcome in play_all(wanted(), options.jobs, now):
+        stories += 1
+        virtual += outcome.virtual
+        total.update(outcome.figures)
+        happened.update(outcome.happened)
+        if outcome.failure:
+            failures.append(outcome)
+            _keep(outcome.story)
+            at = f"{now() - began:.0f} s, {virtual / 3600:.2f} virtual hours"
+            print(f"FAILED {outcome.story.seed} after {at}: {_last(outcome)}", flush=True)
+        if now() - looked > 30:
+            looked = now()
+            print(
+                f"  {virtual / 3600:.1f} virtual hours, {stories} stories, {len(failures)} failed", flush=True
+            )
+    took = now() - began
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = f"{took:.0f} s ({used.ru_utime + used.ru_stime:.0f} s of CPU)"
+    print(f"{virtual / 3600:.2f} virtual hours in {cpu}, {stories} stories, {len(failures)} failed")
+    print("  " + ", ".join(f"{name} {number}" for name, number in sorted(total.items())))
+    print(
+        "  faults: " + (", ".join(f"{name} {number}" for name, number in sorted(happened.items())) or "none")
+    )
+    for outcome in _one_of_each(failures):
+        _tell(outcome, options, now)
+    return 1 if failures else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seed", default="", help="whatever text; a fresh one unless given")
+    parser.add_argument("--seconds", type=float, default=60.0, help="real time")
+    parser.add_argument("--hours", type=float, default=float("inf"), help="virtual time")
+    parser.add_argument(
+        "--each", type=float, help="virtual seconds of one story; it says so itself unless given"
+    )
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--failures", type=int, default=3, help="end after so many")
+    parser.add_argument("--shrinking", type=float, default=60.0, help="real seconds for smaller stories")
+    parser.add_argument(
+        "--once", action="store_true", help="play the story of exactly this seed, in this process"
+    )
+    parser.add_argument("--story", type=Path, help="play this file, in this process")
+    parser.add_argument("--verbose", "-v", action="store_true")
+    return parser.parse_args()
+
+
+def _once(story: Story, options: argparse.Namespace, now: Callable[[], float]) -> int:
+    began = now()
+    print(*story.lines(), sep="\n")
+    outcome = play(story, aloud=options.verbose)
+    print(outcome.failure or "all held")
+    print(f"trace {outcome.digest}; {outcome.virtual:.1f} virtual seconds in {now() - began:.2f} s")
+    print(outcome.figures)
+    return 1 if outcome.failure else 0
+
+
+def _last(outcome: Outcome) -> str:
+    return outcome.failure.strip().splitlines()[-1]
+
+
+def _one_of_each(failures: list[Outcome]) -> list[Outcome]:
+    return list({outcome.kind: outcome for outcome in reversed(failures)}.values())
+
+
+def _tell(outcome: Outcome, options: argparse.Namespace, now: Callable[[], float]) -> None:
+    """Shrink it, print it, and keep it."""
+    print(f"\nshrinking {outcome.story.seed}: {_last(outcome)}", flush=True)
+    until = now() + options.shrinking
+    least = shrink(outcome, lambda story: play_alone(story, now), until=lambda: now() > until)
+    print(*least.story.lines(), *least.lines[-12:], least.failure, sep="\n")
+    print(f"again: python -m tests.simulation -v --story {_keep(least.story)}", flush=True)
+
+
+def _keep(story: Story) -> Path:
+    _FAILED.mkdir(parents=True, exist_ok=True)
+    path = _FAILED / f"{story.seed}.json"
+    path.write_text(story.to_json())
+    return path

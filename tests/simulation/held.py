@@ -1,0 +1,47 @@
+"""What a model broker keeps: messages that wait, consumers, channels."""
+
+from __future__ import annotations
+
+import attrs
+
+from tests.simulation.ledger import Delivery, Message, Source
+
+
+@attrs.define(eq=False)
+class Waiting:
+    """A message in a queue."""
+
+    message: Message
+    redelivered: bool = False
+
+
+@attrs.define(eq=False)
+class Consumer:
+    """Of a channel."""
+
+    tag: str
+    queue: str
+    no_ack: bool
+    prefetch: int
+    source: Source
+    held: int = 0
+    is_over: bool = False
+
+
+@attrs.define(eq=False)
+class Channel:
+    """Of a connection."""
+
+    number: int
+    confirms: bool = False
+    published: int = 0
+    #: By number.
+    unconfirmed: dict[int, Message] = attrs.field(factory=dict)
+    prefetch: int = 0
+    tag: int = 0
+    consumers: dict[str, Consumer] = attrs.field(factory=dict)
+    gets: Source | None = None
+    #: By tag: the delivery, and whose it is.
+    held: dict[int, tuple[Delivery, Consumer | None]] = attrs.field(factory=dict)
+    #: It was closed by this end, and the other one may not know yet.
+    is_closing: bool = False

@@ -1,0 +1,318 @@
+"""What has really been said, by both models: every message, delivery and answer, and what must hold of them.
+
+The models write into it what they do, and ask it whether what they hear can be true. It knows nothing of the
+gateway's. What cannot be true is a `Violation`.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import attrs
+
+from amqpgate.wire.generated.v0_9_1 import BasicProperties
+from amqpgate.wire.tables import Table
+from tests.simulation.talk import Content
+
+#: What the gateway itself says of a publish that is denied.
+_CONFIRMED_AS = {"drop": "ack", "nack": "nack", "return": "nack"}
+
+#: The header by which the model broker names a delivery.
+DELIVERY = "x-delivery"
+
+
+class Violation(Exception):
+    """The gateway has done what it must not."""
+
+
+def body_of(number: int, size: int) -> bytes:
+    """Of a message; no two are alike, nor are their parts."""
+    return Random(number).randbytes(size)
+
+
+@attrs.define(eq=False)
+class Message:
+    """One publish of one client."""
+
+    number: int
+    lane: Lane
+    #: The how-manieth of its channel, from 1.
+    place: int
+    exchange: str
+    key: str
+    content: Content
+    mandatory: bool
+    #: What policies say of it: "" it may pass, else what is to be done.
+    denied: str
+    #: It came to this broker.
+    arrived: str = ""
+    #: What the broker said of it: "ack", "nack".
+    confirmed: str = ""
+    returned: bool = False
+    #: What the client heard of it.
+    told: str = ""
+    told_return: bool = False
+
+    @property
+    def ends_channel(self) -> bool:
+        """Its channel is closed since it is denied."""
+        return self.denied == "close" or (self.denied == "nack" and not self.lane.confirms)
+
+
+@attrs.define(eq=False)
+class Lane:
+    """A client's channel, from its open to its end."""
+
+    name: str
+    confirms: bool = False
+    messages: list[Message] = attrs.field(factory=list)
+    #: How many of them are known to have arrived, or to have been denied.
+    passed: int = 0
+    #: How many the client has been told of, beginning with the first.
+    settled: int = 0
+    unsettled: dict[int, Message] = attrs.field(factory=dict)
+    #: Deliveries that the client has not settled, by tag.
+    held: dict[int, Delivery] = attrs.field(factory=dict)
+    #: What it has settled, and the broker has not heard of.
+    answered: dict[int, Delivery] = attrs.field(factory=dict)
+    last_tag: int = 0
+    #: The client's or the gateway's close was said: what is on its way may be lost.
+    is_over: bool = False
+
+
+@attrs.define(eq=False)
+class Delivery:
+    """One delivery of one message by a broker."""
+
+    number: int
+    message: Message
+    queue: str
+    source: Source
+    redelivered: bool
+    no_ack: bool
+    #: Where the client got it.
+    lane: Lane | None = None
+    #: What the client said: "ack", "requeue", "discard".
+    answer: str = ""
+    #: It is settled, or its channel is over.
+    is_over: bool = False
+
+
+@attrs.define(eq=False)
+class Source:
+    """A broker's consumer, or its answers to basic.get on a channel: what it sends comes in that order."""
+
+    name: str
+    sent: list[Delivery] = attrs.field(factory=list)
+    heard: int = 0
+    #: The client's consumer that it turned out to be: lane and tag.
+    target: tuple[Lane, str] | None = None
+
+
+class Ledger:
+    """All of one world."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.deliveries: list[Delivery] = []
+        self.lanes: list[Lane] = []
+        self.confirms = self.settlements = self.returns = self.denials = 0
+
+    def lane(self, name: str) -> Lane:
+        lane = Lane(name)
+        self.lanes.append(lane)
+        return lane
+
+    # -- publishes ---------------------------------------------------------------------------------
+
+    def publish(
+        self, lane: Lane, exchange: str, key: str, size: int, *, mandatory: bool, denied: str
+    ) -> Message:
+        """A client is about to publish."""
+        number = len(self.messages) + 1
+        properties = BasicProperties(
+            content_type="application/octet-stream",
+            headers=Table.of({"x-of": lane.name}),
+            delivery_mode=2,
+            message_id=f"m{number}",
+        )
+        content = Content(properties, body_of(number, size))
+        message = Message(number, lane, len(lane.messages) + 1, exchange, key, content, mandatory, denied)
+        self.messages.append(message)
+        lane.messages.append(message)
+        if lane.confirms:
+            lane.unsettled[message.place] = message
+        return message
+
+    def arrive(self, broker: str, exchange: str, key: str, content: Content) -> Message:
+        """A broker has got a message whole."""
+        message = self._named(content, f"broker {broker}")
+        what = f"message {message.number} of {message.lane.name}"
+        if message.arrived:
+            raise Violation(f"{what} came to broker {broker}, and had come to {message.arrived} before")
+        if message.denied:
+            raise Violation(f"{what}, key {message.key!r}, is denied and came to broker {broker}")
+        if (exchange, key) != (message.exchange, message.key):
+            raise Violation(f"{what} came for {exchange!r} {key!r}, not {message.exchange!r} {message.key!r}")
+        if content != message.content:
+            raise Violation(f"{what} is not what was published: {_difference(content, message.content)}")
+        lane = message.lane
+        for before in lane.messages[lane.passed : message.place - 1]:
+            if not before.denied:
+                raise Violation(
+                    f"{what} came to broker {broker}, and message {before.number} before it did not"
+                )
+            if before.ends_channel:
+                raise Violation(
+                    f"{what} came to broker {broker} behind message {before.number}, which is denied"
+                )
+        if message.place <= lane.passed:
+            raise Violation(f"{what} came to broker {broker} out of order")
+        lane.passed = message.place
+        message.arrived = broker
+        return message
+
+    def _named(self, content: Content, where: str) -> Message:
+        name = content.properties.message_id or ""
+        number = int(name[1:]) if name[1:].isdecimal() else 0
+        if not 0 < number <= len(self.messages):
+            raise Violation(f"{where} got a message that nobody published: {name!r}")
+        return self.messages[number - 1]
+
+    def confirm(self, lane: Lane, tag: int, verdict: str, *, multiple: bool) -> None:
+        """A client hears a confirm."""
+        pending = lane.unsettled
+        tags = (
+            [one for one in pending if one <= tag or not tag] if multiple else [tag] if tag in pending else []
+        )
+        if not tags:
+            raise Violation(f"{lane.name} heard {verdict} of publish {tag}, of which nothing is unconfirmed")
+        for one in tags:
+            message = pending.pop(one)
+            said = message.confirmed or _CONFIRMED_AS.get(message.denied, "")
+            if said != verdict:
+                raise Violation(
+                    f"{lane.name} heard {verdict} of publish {one}, message {message.number}: "
+                    f"the broker said {said or 'nothing'}"
+                )
+            if (message.returned or message.denied == "return") and not message.told_return:
+                raise Violation(f"message {message.number} was confirmed before it came back")
+            message.told = verdict
+            self.confirms += 1
+
+    def come_back(self, lane: Lane, code: int, content: Content) -> None:
+        """A client hears basic.return."""
+        message = self._named(content, lane.name)
+        if message.lane is not lane or message.told_return:
+            raise Violation(f"{lane.name} got message {message.number} back, which is not its own, or twice")
+        if not message.returned and message.denied != "return":
+            raise Violation(f"{lane.name} got message {message.number} back ({code}), which nobody returned")
+        if content != message.content:
+            raise Violation(
+                f"message {message.number} came back changed: {_difference(content, message.content)}"
+            )
+        message.told_return = True
+        self.returns += 1
+
+    def closed(self, lane: Lane) -> None:
+        """A client has asked for the channel's close, and it is closed: all had arrived by then."""
+        for message in lane.messages[lane.passed :]:
+            if not message.denied:
+                raise Violation(
+                    f"{lane.name} is closed in order, and message {message.number} did not arrive"
+                )
+        for message in lane.messages:
+            if message.ends_channel or (message.denied == "return" and not message.told_return):
+                raise Violation(f"{lane.name} was not told that message {message.number} is denied")
+        for delivery in lane.answered.values():
+            if not delivery.is_over:
+                raise Violation(
+                    f"{lane.name} is closed in order, and its {delivery.answer} of delivery "
+                    f"{delivery.number} did not arrive"
+                )
+
+    # -- deliveries --------------------------------------------------------------------------------
+
+    def deliver(
+        self, message: Message, queue: str, source: Source, *, redelivered: bool, no_ack: bool
+    ) -> Delivery:
+        """A broker is about to deliver."""
+        delivery = Delivery(len(self.deliveries) + 1, message, queue, source, redelivered, no_ack)
+        self.deliveries.append(delivery)
+        source.sent.append(delivery)
+        return delivery
+
+    def content_of(self, delivery: Delivery) -> Content:
+        """As it is delivered: with the delivery's number."""
+        properties, body = delivery.message.content
+        assert properties.headers is not None
+        headers = properties.headers.with_(DELIVERY, delivery.number)
+        return Content(attrs.evolve(properties, headers=headers), body)
+
+    def hear(
+        self, lane: Lane, consumer: str, queue: str, tag: int, redelivered: bool, content: Content
+    ) -> Delivery:
+        """A client gets a delivery. ``consumer`` is its tag, "" for an answer to basic.get."""
+        headers = content.properties.headers
+        number = headers.get(DELIVERY) if headers is not None else None
+        if not isinstance(number, int) or not 0 < number <= len(self.deliveries):
+            raise Violation(f"{lane.name} got a delivery that no broker has made: {content.properties}")
+        delivery = self.deliveries[number - 1]
+        source = delivery.source
+        what = f"delivery {number} of {source.name}"
+        if source.target is None:
+            source.target = lane, consumer
+        if source.target != (lane, consumer):
+            raise Violation(
+                f"{what} came to {lane.name} {consumer!r}, others of it to {source.target[0].name}"
+            )
+        if source.heard >= len(source.sent) or source.sent[source.heard] is not delivery:
+            due = source.sent[source.heard].number if source.heard < len(source.sent) else "none"
+            raise Violation(f"{what} came to {lane.name}, and {due} is due")
+        source.heard += 1
+        if content != self.content_of(delivery):
+            raise Violation(f"{what} is changed: {_difference(content, self.content_of(delivery))}")
+        if (queue, redelivered) != (delivery.queue, delivery.redelivered):
+            raise Violation(
+                f"{what} is of {delivery.queue}, redelivered {delivery.redelivered}: not as heard"
+            )
+        if tag != lane.last_tag + 1:
+            raise Violation(f"{what} has tag {tag} on {lane.name}, {lane.last_tag} came before it")
+        lane.last_tag = tag
+        delivery.lane = lane
+        if not delivery.no_ack:
+            lane.held[tag] = delivery
+        return delivery
+
+    def answer(self, lane: Lane, tag: int, answer: str, *, multiple: bool) -> None:
+        """A client settles what it holds."""
+        for one in [held for held in lane.held if held <= tag] if multiple else [tag]:
+            delivery = lane.held.pop(one)
+            delivery.answer = answer
+            lane.answered[delivery.number] = delivery
+
+    def settle(self, delivery: Delivery, answer: str, where: str) -> None:
+        """A broker hears that a delivery is settled."""
+        if delivery.answer != answer:
+            raise Violation(
+                f"{where} heard {answer} of delivery {delivery.number}, whose client "
+                f"({delivery.lane.name if delivery.lane else 'which has not got it'}) said "
+                f"{delivery.answer or 'nothing'}"
+            )
+        self.over(delivery)
+        self.settlements += 1
+
+    def over(self, delivery: Delivery) -> None:
+        """It is settled, or back in its queue."""
+        delivery.is_over = True
+        if delivery.lane is not None:
+            delivery.lane.answered.pop(delivery.number, None)
+
+
+def _difference(heard: Content, meant: Content) -> str:
+    if heard.body != meant.body:
+        at = next(
+            (i for i, pair in enumerate(zip(heard.body, meant.body, strict=False)) if pair[0] != pair[1]), -1
+        )
+        return f"{len(heard.body)} bytes of body, not {len(meant.body)}; the first that differs is {at}"
+    return f"{heard.properties} is not {meant.properties}"

@@ -1,0 +1,174 @@
+"""The simulated network: who listens where, who connects to whom, and all connections.
+
+The gateway's listening sockets are real ones, in the abstract name space; brokers are models, known by their
+addresses. Between connections nothing keeps an order.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import select
+import socket
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from tests.simulation.clock import Clock
+from tests.simulation.connection import Connection, Peer
+from tests.simulation.sockets import Address, GatewaySocket, Listening, name_of
+
+
+class Dialling:
+    """A connection that the gateway makes; ``fileno`` is readable when it is known how it ended."""
+
+    def __init__(self) -> None:
+        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.made: GatewaySocket | None = None
+        self.error = 0
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def done(self, made: GatewaySocket | None, error: int = 0) -> None:
+        if self.fd < 0:
+            if made is not None:
+                made.close()
+            return
+        self.made, self.error = made, error
+        os.eventfd_write(self.fd, 1)
+
+    def close(self) -> None:
+        os.close(self.fd)
+        self.fd = -1
+
+
+class Network:
+    """All connections of one world."""
+
+    def __init__(self, clock: Clock, seed: str, *, latency: float, cutting: float, buffers: int) -> None:
+        """``latency`` in seconds; ``cutting`` is the part of pieces that arrive in two; ``buffers`` are the
+        bytes that the kernel holds for a socket of the gateway's."""
+        self.clock, self.seed = clock, seed
+        self.latency, self.cutting, self.buffers = latency, cutting, buffers
+        self.random = Random(f"{seed}/network")
+        self.epoll = select.epoll()
+        #: By descriptor.
+        self.connections: dict[int, Connection] = {}
+        #: Address -> who makes a peer for a new connection; None: it is refused; missing: nobody answers.
+        self.servers: dict[Address, Callable[[], Peer] | None] = {}
+        self.names: dict[Address, str] = {}
+        self.faults: Counter[str] = Counter()
+        self._numbers = 0
+        self._calling: dict[str, Connection] = {}
+        self._hash = hashlib.sha256()
+        self.pieces = self.bytes = 0
+
+    # -- what connections ask ----------------------------------------------------------------------
+
+    def register(self, connection: Connection) -> None:
+        self.connections[connection.sock.fileno()] = connection
+        self.epoll.register(connection.sock, connection.interest)
+
+    def forget(self, connection: Connection) -> None:
+        self.connections.pop(connection.sock.fileno(), None)
+
+    def count(self, what: str) -> None:
+        """A fault."""
+        self.faults[what] += 1
+
+    def trace(self, connection: Connection, way: bytes, data: bytes) -> None:
+        self.pieces += 1
+        self.bytes += len(data)
+        self._hash.update(b"%d%s%.7f " % (connection.number, way, self.clock.now))
+        self._hash.update(data)
+
+    @property
+    def digest(self) -> str:
+        """Of all that was heard by anybody, and when."""
+        return self._hash.hexdigest()
+
+    def poll(self) -> bool:
+        """Move what sockets have; whether there was anything."""
+        events = self.epoll.poll(0)
+        for fd, event in events:
+            connection = self.connections.get(fd)
+            if connection is not None:
+                connection.ready(event)
+        return bool(events)
+
+    def near(self, name: str) -> list[Connection]:
+        """The connections of a peer, as the story names it."""
+        return [one for one in self.connections.values() if one.near == name]
+
+    def _number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    # -- clients to the gateway --------------------------------------------------------------------
+
+    def connect(self, peer: Peer, near: str, source: str, to: Address) -> None:
+        """A client dials the gateway; ``peer`` hears how it went."""
+        self.clock.after(self.latency, lambda: self._connect(peer, near, source, to))
+
+    def _connect(self, peer: Peer, near: str, source: str, to: Address) -> None:
+        number = self._number()
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        name = name_of((source, 20000 + number % 40000), number)
+        sock.bind(name)
+        error = sock.connect_ex(name_of(to))
+        if error:
+            sock.close()
+            peer.ended("refused")
+            return
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.buffers)
+        connection = Connection(self, sock, peer, near, number)
+        self._calling[name] = connection
+        self.clock.after(self.latency, lambda: None if connection.is_over else peer.connected(connection))
+
+    def accepted(self, sock: GatewaySocket, name: str) -> None:
+        """The gateway has accepted a connection."""
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.buffers)
+        connection = self._calling.pop(name, None)
+        if connection is not None:
+            connection.gateway_end = sock
+
+    def listening(self, address: Address) -> Listening:
+        return Listening(address, self)
+
+    # -- the gateway to brokers --------------------------------------------------------------------
+
+    def dial(self, address: Address) -> Dialling:
+        """The gateway dials a broker."""
+        dialling = Dialling()
+        self.clock.after(2 * self.latency, lambda: self._dial(dialling, address))
+        return dialling
+
+    def _dial(self, dialling: Dialling, address: Address) -> None:
+        if address not in self.servers:
+            return
+        make = self.servers[address]
+        if make is None:
+            dialling.done(None, errno.ECONNREFUSED)
+            return
+        number = self._number()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ours.setblocking(False)
+        made = GatewaySocket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=theirs.detach())
+        made.setblocking(False)
+        made.own, made.peer = ("10.9.0.1", 20000 + number % 40000), address
+        for sock in (ours, made):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.buffers)
+        peer = make()
+        connection = Connection(self, ours, peer, self.names[address], number)
+        connection.gateway_end = made
+        peer.connected(connection)
+        dialling.done(made)
+
+    def die(self) -> None:
+        """The gateway's process is killed: its kernel resets what it had."""
+        for connection in list(self.connections.values()):
+            connection.reset()
+        self._calling.clear()

@@ -1,0 +1,75 @@
+"""Where the simulation takes hold of the gateway: time, sockets, chance, threads.
+
+``install`` comes before anything of amqpgate is imported; ``enter`` makes a world the present one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from tests.simulation import clock as virtual
+
+
+def install(compiled: tuple[str, ...] = ()) -> None:
+    """Once in a process, before amqpgate. The data path is the plain one, as are all others."""
+    assert not any(name.startswith("amqpgate") for name in sys.modules), "time would be taken from elsewhere"
+    virtual.install(virtual.Clock())
+    from tests.support.compiled import MODULES
+
+    for name in ("amqpgate.datapath._pump", "amqpgate.datapath._scan", *MODULES):
+        if name not in compiled:
+            sys.modules[name] = None  # type: ignore[assignment]  # importing it raises ImportError
+    from amqpgate.datapath import timer
+
+    timer.Timer = virtual.Timer  # type: ignore[misc, assignment]
+    trio.to_thread.run_sync = _run_sync  # type: ignore[assignment]
+    trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[attr-defined]
+
+
+async def _run_sync(function: Callable[..., Any], *args: Any, **_: object) -> Any:
+    """There are no threads: what one would do is done at once, after others have had their turn."""
+    await trio.lowlevel.checkpoint()
+    return function(*args)
+
+
+def enter(clock: virtual.Clock, seed: str, network: Any) -> None:
+    """From now on all that the gateway asks of its surroundings is this world's."""
+    from amqpgate.gateway.handshake import listeners
+    from amqpgate.gateway.server import housekeeping
+    from amqpgate.gateway.transport import connecting
+    from amqpgate.gateway.transport.waiting import wait_readable
+
+    virtual.Timer.clock = clock
+    chance = random.Random(f"{seed}/gateway")
+    random.seed(f"{seed}/random")
+    trio._core._run._r.seed(f"{seed}/trio")  # type: ignore[attr-defined]
+    os.urandom = chance.randbytes  # type: ignore[assignment]
+    secrets.token_bytes = lambda size=32: chance.randbytes(size)  # type: ignore[assignment, misc]
+    secrets.token_hex = lambda size=32: chance.randbytes(size).hex()  # type: ignore[assignment, misc]
+
+    async def bind_all(bind: Any) -> list[Any]:
+        return [network.listening((bind.host, bind.port))]
+
+    async def connect(family: object, address: str, port: int) -> Any:
+        dialling = network.dial((address, port))
+        try:
+            await wait_readable(dialling)
+            if dialling.error:
+                raise OSError(dialling.error, os.strerror(dialling.error))
+            made, dialling.made = dialling.made, None
+            return made
+        finally:
+            if dialling.made is not None:
+                dialling.made.close()
+            dialling.close()
+
+    listeners.bind_all = bind_all  # type: ignore[assignment]
+    connecting._connect = connect  # type: ignore[assignment]
+    housekeeping.give_back = lambda *_: None  # type: ignore[assignment]

@@ -1,0 +1,63 @@
+"""The gateway's settings and policies, of a set-up."""
+
+from __future__ import annotations
+
+from tests.simulation.sockets import Address
+from tests.simulation.story import Setup
+
+_ACTIONS = {
+    "nack": "onDeny: {publish: nack}",
+    "drop": "onDeny: {publish: drop}",
+    "return": "onDeny: {publish: return}",
+}
+
+
+def settings_of(setup: Setup, listener: Address, brokers: list[Address]) -> str:
+    endpoints = ", ".join(f'{{address: "{host}:{port}"}}' for host, port in brokers)
+    lines = [
+        f'listeners: [{{name: main, bind: "{listener[0]}:{listener[1]}"}}]',
+        "upstreams:",
+        "- name: brokers",
+        f"  endpoints: [{endpoints}]",
+        f"  connections: {setup.connections}",
+    ]
+    if setup.connections == "pooled":
+        consumers = "shared" if setup.shared_consumers else "own"
+        lines.append(
+            f"  pool: {{maxLinks: 3, channelsPerLink: 12, spareChannels: 2, consumers: {consumers}}}"
+        )
+    if setup.health:
+        lines += ["  health: {}", "  outliers: {}"]
+    lines.append(f"limits: {{bufferHigh: {setup.buffer_high}, bufferLow: {setup.buffer_high // 4}}}")
+    if setup.audit:
+        lines.append("audit: {format: json}")
+    return "\n".join(lines)
+
+
+def policies_of(setup: Setup) -> str:
+    documents = []
+    if setup.on_deny:
+        documents.append(
+            f"""apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {{name: access}}
+spec:
+  {_ACTIONS.get(setup.on_deny, "")}
+  subjects: [{{user: mallory}}]
+  rules:
+  - {{id: all, effect: allow, operations: ["*"]}}
+  - {{id: secrets, effect: deny, operations: [basic.publish], routingKey: {{prefix: secret.}}}}
+"""
+        )
+    if setup.rate:
+        documents.append(
+            f"""apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {{name: rates}}
+spec:
+  subjects: [{{user: "*"}}]
+  limits:
+  - {{id: each, per: [connection], messages: {setup.rate}/s, burst: 2s}}
+"""
+        )
+    return "---\n".join(documents)

@@ -1,0 +1,207 @@
+"""A story: what a world has in it and what befalls it, as data. A seed makes one; JSON keeps one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen
+class Setup:
+    """Of the gateway, the brokers and the network."""
+
+    connections: str = "own"
+    shared_consumers: bool = False
+    brokers: int = 1
+    health: bool = False
+    #: What becomes of publishes that policies deny: "close", "nack", "drop", "return"; "": none is.
+    on_deny: str = ""
+    #: Messages a second of one connection; 0: any.
+    rate: int = 0
+    audit: bool = False
+    latency: float = 0.002
+    cutting: float = 0.1
+    buffers: int = 200_000
+    buffer_high: int = 256 * 1024
+
+
+@attrs.frozen
+class ClientPlan:
+    """One client."""
+
+    name: str
+    kind: str
+    seed: str
+    user: str
+    source: str
+    queues: list[str]
+    channels: int = 1
+    frame_max: int = 131_072
+    heartbeat: int = 30
+    #: Seconds that a connection stays, that it rests between bursts, and before it connects again; about.
+    stay: float = 600.0
+    rest: float = 10.0
+    pause: float = 20.0
+    burst: int = 5
+    sizes: int = 8
+    confirms: float = 0.8
+    secret: float = 0.0
+    prefetch: int = 10
+    #: Seconds that a delivery takes, and between changes of mind; about.
+    work: float = 0.5
+    fickle: float = 120.0
+    silent: float = 0.2
+
+
+@attrs.frozen
+class Fault:
+    """Something that happens."""
+
+    at: float
+    kind: str
+    #: A client's or a broker's name, or nobody's.
+    target: str = ""
+    seconds: float = 0.0
+
+
+@attrs.frozen
+class Story:
+    """All of it."""
+
+    seed: str
+    seconds: float
+    setup: Setup
+    clients: list[ClientPlan]
+    faults: list[Fault]
+
+    def to_json(self) -> str:
+        return json.dumps(attrs.asdict(self), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Story:
+        told: dict[str, Any] = json.loads(text)
+        return cls(
+            told["seed"],
+            told["seconds"],
+            Setup(**told["setup"]),
+            [ClientPlan(**one) for one in told["clients"]],
+            [Fault(**one) for one in told["faults"]],
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> Story:
+        return cls.from_json(path.read_text())
+
+    def lines(self) -> list[str]:
+        """For people."""
+        differs = [
+            f"{field.name} {getattr(self.setup, field.name)}"
+            for field in attrs.fields(Setup)
+            if getattr(self.setup, field.name) != field.default
+        ]
+        return [
+            f"seed {self.seed}, {self.seconds:g} s; {', '.join(differs) or 'as by default'}",
+            *(
+                f"  {one.name}: user {one.user}, {one.channels} channels, queues {' '.join(one.queues)}"
+                for one in self.clients
+            ),
+            *(
+                f"  {one.at:10.3f} s  {one.kind} {one.target}"
+                + (f" for {one.seconds:g} s" if one.seconds else "")
+                for one in self.faults
+            ),
+        ]
+
+
+#: Kinds of faults: how often each is drawn, and of whom: a client, a broker, nobody.
+FAULTS: dict[str, tuple[int, str]] = {
+    "reset": (6, "client"),
+    "stall": (6, "client"),
+    "half open in": (2, "client"),
+    "half open out": (2, "client"),
+    "black hole": (2, "client"),
+    "reset broker": (4, "broker"),
+    "stall broker": (4, "broker"),
+    "black hole broker": (2, "broker"),
+    "restart broker": (3, "broker"),
+    "unreachable broker": (2, "broker"),
+    "slow broker": (3, "broker"),
+    "nacking broker": (2, "broker"),
+    "kill gateway": (1, ""),
+    "drain gateway": (2, ""),
+    "pause": (2, ""),
+    "reload": (3, ""),
+}
+
+
+#: How busy a story is: its seconds, by how much longer rests are, and stays.
+PACES = ((120.0, 1.0, 1.0), (1200.0, 10.0, 4.0), (6 * 3600.0, 300.0, 40.0))
+
+
+def story_of(seed: str, seconds: float | None = None) -> Story:
+    """The story of a seed, for so long or for as long as it says itself."""
+    random = Random(f"{seed}/story")
+    pace = random.choice(PACES)
+    seconds = seconds or pace[0]
+    pooled = random.random() < 0.4
+    setup = Setup(
+        connections="pooled" if pooled else "own",
+        shared_consumers=pooled and random.random() < 0.5,
+        brokers=random.choice((1, 1, 2)),
+        health=random.random() < 0.3,
+        on_deny=random.choice(("", "close", "nack", "drop", "return")),
+        rate=random.choice((0, 0, 20, 200)),
+        audit=random.random() < 0.4,
+        latency=random.choice((0.0002, 0.002, 0.02, 0.15)),
+        cutting=random.choice((0.0, 0.1, 0.6)),
+        buffers=random.choice((5_000, 20_000, 200_000)),
+        buffer_high=random.choice((32 * 1024, 256 * 1024)),
+    )
+    queues = [f"q{number}" for number in range(random.randint(1, 4))]
+    clients = [_client(seed, number, random, queues, pace) for number in range(random.randint(3, 9))]
+    # Somebody takes from each queue.
+    last = _client(seed, len(clients), random, queues, pace)
+    last = attrs.evolve(last, name=f"consumer{len(clients)}", kind="consumer", user="alice", queues=queues)
+    clients.append(attrs.evolve(last, channels=2 * len(queues), heartbeat=30))
+    names = {"client": [one.name for one in clients], "broker": "ab"[: setup.brokers], "": [""]}
+    every = seconds / random.choice((1, 4, 15, 60))
+    faults, at = [], 0.0
+    while (at := at + random.expovariate(1 / every)) < 0.9 * seconds:
+        kind = random.choices(list(FAULTS), [weight for weight, _ in FAULTS.values()])[0]
+        target = random.choice(names[FAULTS[kind][1]])
+        faults.append(
+            Fault(round(at, 6), kind, target, round(random.choice((0.5, 5, 20, 70)) * random.random(), 3))
+        )
+    return Story(seed, seconds, setup, clients, faults)
+
+
+def _client(
+    seed: str, number: int, random: Random, queues: list[str], pace: tuple[float, float, float]
+) -> ClientPlan:
+    kind = random.choices(("publisher", "consumer", "getter", "hostile"), (5, 4, 1, 1))[0]
+    return ClientPlan(
+        name=f"{kind}{number}",
+        kind=kind,
+        seed=f"{seed}/client{number}",
+        user="eve" if kind == "hostile" else random.choice(("alice", "bob", "mallory")),
+        source=f"10.0.0.{number + 1}",
+        queues=random.sample(queues, random.randint(1, len(queues))),
+        channels=random.choice((1, 1, 2, 5)),
+        frame_max=random.choice((4096, 16_384, 131_072)),
+        heartbeat=random.choice((20, 60, 120)),
+        stay=random.choice((20, 100, 1000)) * pace[2],
+        rest=random.choice((0.3, 2, 10)) * pace[1],
+        pause=random.choice((2, 20, 100)) * pace[2],
+        burst=random.choice((1, 4, 12, 40)),
+        sizes=random.choice((3, 6, 9, 10)),
+        confirms=random.choice((0.0, 0.7, 1.0)),
+        secret=random.choice((0.0, 0.1, 0.4)),
+        prefetch=random.choice((1, 3, 20, 200)),
+        work=random.choice((0.001, 0.05, 1.0)),
+        fickle=random.choice((10, 60, 600)) * pace[2],
+        silent=random.choice((0.0, 0.0, 0.5)),
+    )

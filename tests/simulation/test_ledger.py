@@ -1,0 +1,114 @@
+"""Each lie is found when it is told."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from tests.simulation.ledger import Delivery, Lane, Ledger, Message, Source, Violation
+from tests.simulation.talk import Content
+
+
+def published(ledger: Ledger, lane: Lane, *, denied: str = "") -> Message:
+    return ledger.publish(lane, "x", "open.q0", 100, mandatory=False, denied=denied)
+
+
+def arrive(ledger: Ledger, message: Message) -> None:
+    ledger.arrive("a", message.exchange, message.key, message.content)
+
+
+def confirming(ledger: Ledger) -> Lane:
+    lane = ledger.lane("lane")
+    lane.confirms = True
+    return lane
+
+
+def delivered(ledger: Ledger, count: int = 1) -> tuple[Lane, list[Delivery]]:
+    source, lane = Source("source"), ledger.lane("publisher")
+    made = []
+    for _ in range(count):
+        message = published(ledger, lane)
+        arrive(ledger, message)
+        made.append(ledger.deliver(message, "q0", source, redelivered=False, no_ack=False))
+    return ledger.lane("consumer"), made
+
+
+def test_what_is_true_passes() -> None:
+    ledger = Ledger()
+    lane = confirming(ledger)
+    message = published(ledger, lane)
+    arrive(ledger, message)
+    message.confirmed = "ack"
+    ledger.confirm(lane, 1, "ack", multiple=False)
+    ledger.closed(lane)
+    consumer, (delivery,) = delivered(ledger)
+    ledger.hear(consumer, "c", "q0", 1, False, ledger.content_of(delivery))
+    ledger.answer(consumer, 1, "ack", multiple=False)
+    ledger.settle(delivery, "ack", "a")
+    ledger.closed(consumer)
+
+
+def test_messages_come_once_whole_and_in_order() -> None:
+    ledger = Ledger()
+    lane = ledger.lane("lane")
+    first, second = published(ledger, lane), published(ledger, lane)
+    with pytest.raises(Violation, match="before it did not"):
+        arrive(ledger, second)
+    with pytest.raises(Violation, match="not what was published"):
+        ledger.arrive("a", "x", "open.q0", Content(first.content.properties, second.content.body))
+    arrive(ledger, first)
+    with pytest.raises(Violation, match="before"):
+        arrive(ledger, first)
+    with pytest.raises(Violation, match="did not arrive"):
+        ledger.closed(lane)
+
+
+def test_what_is_denied_does_not_pass() -> None:
+    ledger = Ledger()
+    lane = ledger.lane("lane")
+    denied, behind = published(ledger, lane, denied="close"), published(ledger, lane)
+    with pytest.raises(Violation, match="is denied and came"):
+        arrive(ledger, denied)
+    with pytest.raises(Violation, match="behind message"):
+        arrive(ledger, behind)
+
+
+def test_confirms_are_not_invented() -> None:
+    ledger = Ledger()
+    lane = confirming(ledger)
+    message = published(ledger, lane)
+    with pytest.raises(Violation, match="the broker said nothing"):
+        ledger.confirm(lane, 1, "ack", multiple=False)
+    message.confirmed = "ack"
+    with pytest.raises(Violation, match="nothing is unconfirmed"):
+        ledger.confirm(lane, 2, "ack", multiple=False)
+
+
+def test_deliveries_come_in_order_with_their_tags() -> None:
+    ledger = Ledger()
+    consumer, (first, second) = delivered(ledger, 2)
+    with pytest.raises(Violation, match="is due"):
+        ledger.hear(consumer, "c", "q0", 1, False, ledger.content_of(second))
+    changed = attrs.evolve(ledger.content_of(first).properties, type="other")
+    with pytest.raises(Violation, match="is changed"):
+        ledger.hear(consumer, "c", "q0", 1, False, Content(changed, first.message.content.body))
+
+
+def test_a_tag_is_not_skipped() -> None:
+    ledger = Ledger()
+    consumer, (first,) = delivered(ledger)
+    with pytest.raises(Violation, match="has tag 2"):
+        ledger.hear(consumer, "c", "q0", 2, False, ledger.content_of(first))
+
+
+def test_acks_are_neither_invented_nor_lost() -> None:
+    ledger = Ledger()
+    consumer, (first,) = delivered(ledger)
+    ledger.hear(consumer, "c", "q0", 1, False, ledger.content_of(first))
+    with pytest.raises(Violation, match="said nothing"):
+        ledger.settle(first, "ack", "a")
+    ledger.answer(consumer, 1, "requeue", multiple=False)
+    with pytest.raises(Violation, match="did not arrive"):
+        ledger.closed(consumer)
+    with pytest.raises(Violation, match="said requeue"):
+        ledger.settle(first, "ack", "a")

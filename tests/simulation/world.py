@@ -1,0 +1,180 @@
+"""One world: clock, network, brokers, clients, and one gateway after the other; what happens in it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from amqpgate.config import parse
+from amqpgate.policy.loader import load_folder
+from tests.simulation import audit, faults, seams
+from tests.simulation.broker import Broker
+from tests.simulation.checks import Checks
+from tests.simulation.client import Client
+from tests.simulation.clock import Clock
+from tests.simulation.consumer import Consumer
+from tests.simulation.hostile import Hostile
+from tests.simulation.ledger import Lane, Ledger, Violation
+from tests.simulation.life import Life
+from tests.simulation.network import Network
+from tests.simulation.publisher import Publisher
+from tests.simulation.settings import policies_of, settings_of
+from tests.simulation.story import Story
+
+LISTENER = ("10.9.0.1", 5672)
+BROKERS = {"a": ("10.8.0.1", 5672), "b": ("10.8.0.2", 5672)}
+KINDS: dict[str, type[Client]] = {
+    "publisher": Publisher, "consumer": Consumer, "getter": Consumer, "hostile": Hostile,
+}  # fmt: skip
+
+#: Turns within a millisecond after which somebody is going round in circles.
+_CIRCLES = 200_000
+#: Lines of what happened last that are kept.
+_LINES = 400
+#: Seconds after which a broker has heard what a pool has said.
+_LATER = 60.0
+#: Seconds in which a connection that leads nowhere is found to be lost.
+_LOST = 400.0
+
+
+class World:
+    """See the module."""
+
+    listener = LISTENER
+
+    def __init__(self, story: Story, *, aloud: bool = False) -> None:
+        self.story, self.aloud = story, aloud
+        setup = story.setup
+        self.clock, self.ledger = Clock(), Ledger()
+        self.network = Network(
+            self.clock, story.seed, latency=setup.latency, cutting=setup.cutting, buffers=setup.buffers
+        )
+        seams.enter(self.clock, story.seed, self.network)
+        self.audited = audit.enter()
+        self.brokers: dict[str, Broker] = {}
+        for name in "ab"[: setup.brokers]:
+            broker = self.brokers[name] = Broker(self, name, f"{story.seed}/broker {name}")
+            self.network.servers[BROKERS[name]] = broker.accept
+            self.network.names[BROKERS[name]] = name
+        self.clients = [KINDS[plan.kind](self, plan) for plan in story.clients]
+        self.is_ending = self.is_over = False
+        self.lines: list[str] = []
+        self.life: Life | None = None
+        self.lives = 0
+        #: Until when connections to brokers may still be lost of what has befallen them.
+        self.trouble = 0.0
+        self.happened: Counter[str] = Counter()
+        self.checks = Checks(self)
+        with tempfile.TemporaryDirectory() as folder:
+            text = policies_of(setup)
+            Path(folder, "policies.yaml").write_text(text)
+            self.policies = load_folder(Path(folder))
+        self.settings = parse(settings_of(setup, LISTENER, [BROKERS[name] for name in self.brokers]), {})
+
+    # -- what the models ask -----------------------------------------------------------------------
+
+    def tell(self, text: str) -> None:
+        """Something worth a line."""
+        line = f"{self.clock.now - 1000:12.6f}  {text}"
+        if self.aloud:
+            print(line)
+        self.lines.append(line)
+        if len(self.lines) > 2 * _LINES:
+            del self.lines[:_LINES]
+
+    def denies(self, user: str, key: str) -> str:
+        if self.story.setup.on_deny and user == "mallory" and key.startswith("secret."):
+            return self.story.setup.on_deny
+        return ""
+
+    def closed(self, lane: Lane) -> None:
+        if self.story.setup.connections == "own":
+            self.ledger.closed(lane)
+        elif self.clock.now > self.trouble:
+            # A pool answers for the broker, which has heard all some time later, unless its link is lost.
+            until = self.clock.now + _LATER
+            self.clock.at(until, lambda: self.ledger.closed(lane) if self.trouble < until - _LATER else None)
+
+    def may_deny(self, user: str, code: int) -> bool:
+        if code == 403:
+            return bool(self.story.setup.on_deny) and user == "mallory"
+        return True
+
+    def in_trouble(self, seconds: float) -> None:
+        """For so long, and a while after that, connections to brokers may be lost."""
+        self.trouble = max(self.trouble, self.clock.now + seconds + _LOST)
+
+    # -- the gateway -------------------------------------------------------------------------------
+
+    def start_gateway(self) -> None:
+        if self.life is None and not self.is_over:
+            self.lives += 1
+            self.tell(f"the gateway starts, life {self.lives}")
+            self.life = Life(self.settings, self.policies, self.clock)
+
+    def kill_gateway(self) -> None:
+        if self.life is not None:
+            self.network.die()
+            self.life.kill()
+
+    # -- all of it ---------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Play it to its end. Raises `Violation`, and whatever the gateway raises."""
+        self.start_gateway()
+        for client in self.clients:
+            client.start()
+        for fault in self.story.faults:
+            self.clock.at(1000 + fault.at, lambda fault=fault: faults.happen(self, fault))
+        self.clock.at(1000 + self.story.seconds, self._end)
+        self.checks.begin()
+        self._until(lambda: self.is_over)
+        life = self.life
+        if life is not None and life.end is None:
+            life.gateway.drain()
+            self._until(lambda: self.life is None)
+        self.checks.last()
+
+    def _end(self) -> None:
+        self.tell("the end begins: no more faults, no new work")
+        self.is_ending = True
+        faults.heal(self)
+        self.start_gateway()
+        for client in self.clients:
+            client.finish()
+
+    def _until(self, done: Callable[[], bool]) -> None:
+        clock, network = self.clock, self.network
+        turns, since = 0, clock.now
+        while not done():
+            busy = clock.fire()
+            life = self.life
+            if life is not None:
+                busy |= life.turn()
+                if life.end is not None:
+                    self._buried(life)
+            busy |= network.poll()
+            if busy:
+                turns += 1
+                if turns > _CIRCLES:
+                    raise Violation(
+                        f"{turns} turns in {clock.now - since:g} s: somebody goes round in circles"
+                    )
+            else:
+                if clock.now - since > 0.001:
+                    turns, since = 0, clock.now
+                if not clock.jump():
+                    raise Violation("everybody waits for ever")
+
+    def _buried(self, life: Life) -> None:
+        assert life.end is not None
+        self.life = None
+        life.end.unwrap()
+        self.checks.buried(life)
+        self.tell("the gateway has ended")
+        # Who was not told by then is so by the kernel.
+        self.network.die()
+        if not self.is_over:
+            self.clock.after(2.0, self.start_gateway)
