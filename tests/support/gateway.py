@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import ssl
 import sys
 import tempfile
 import urllib.error
@@ -53,7 +54,10 @@ class Gateway:
         config: str | None = None,
         args: tuple[str, ...] = (),
         env: Mapping[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        """``tls``: its admin window speaks TLS, to whom trusts so."""
+        self._tls = tls
         self.port, self.admin_port = free_port(), free_port()
         self._folder = Path(tempfile.mkdtemp(prefix="amqpgate-gateway-"))
         self._env = dict(env) if env is not None else None
@@ -112,9 +116,10 @@ class Gateway:
 
     def get(self, path: str, timeout: float = 5) -> tuple[int, str]:
         """Status and body of a GET on the admin window."""
-        url = f"http://{self.host}:{self.admin_port}{path}"
+        scheme = "http" if self._tls is None else "https"
+        url = f"{scheme}://{self.host}:{self.admin_port}{path}"
         try:
-            with urllib.request.urlopen(url, timeout=timeout) as answer:
+            with urllib.request.urlopen(url, timeout=timeout, context=self._tls) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

@@ -37,6 +37,8 @@ Listed: TypeAlias = "Sequence[Mapping[str, object]]"
 
 #: Exchanges that a move makes for itself, by the beginning of their names.
 OWN: Final = "amqpgate.move"
+#: How the names of all queues and exchanges begin that federation makes.
+_FEDERATION: Final = "federation: "
 
 _NOTHING: Final[Mapping[str, object]] = {}
 
@@ -164,7 +166,7 @@ def _topology(lists: BrokerLists, wanted: set[str]) -> Iterator[BrokerObject]:
         for row in lists.exchanges.get(vhost, ()):
             name = str(row["name"])
             exchanges.add(name)
-            if name and is_copied(name) and not name.startswith("federation:"):
+            if name and is_copied(name):
                 body = _only(row, "type", "durable", "auto_delete", "internal", "arguments")
                 yield BrokerObject("exchange", vhost, name, body)
         for row in lists.bindings.get(vhost, ()):
@@ -186,10 +188,12 @@ def _binding(vhost: str, row: Mapping[str, object]) -> BrokerObject:
 
 def is_copied(*names: str) -> bool:
     """Whether queues and exchanges of these names are copied: not those that the broker names or has itself.
-    As ends of a binding, ``amq.topic`` and the like are everywhere."""
+    As ends of a binding, ``amq.topic`` and the like are everywhere.
+
+    A queue of federation's would fill on the target, where nobody empties it."""
     if len(names) > 1:
-        return not any(name.startswith(("amq.gen-", OWN)) for name in names)
-    return not names[0].startswith(("amq.", OWN))
+        return not any(name.startswith(("amq.gen-", _FEDERATION, OWN)) for name in names)
+    return not names[0].startswith(("amq.", _FEDERATION, OWN))
 
 
 def _only(row: Mapping[str, object], *keys: str) -> dict[str, object]:

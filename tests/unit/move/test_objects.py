@@ -40,6 +40,7 @@ DEFINITIONS = {
     ],
 }
 QUEUES = [
+    {"name": "federation: ex -> far", "durable": True, "auto_delete": False, "arguments": {}},
     {
         "name": "q/1",
         "durable": True,
@@ -76,6 +77,8 @@ BINDINGS = [
     binding("ex", "exchange", "amq.topic"),
     binding("ex", "queue", "mine"),
     binding("ex", "queue", "amq.gen-x"),
+    binding("ex", "queue", "federation: ex -> far"),
+    binding("ex", "exchange", "federation: ex -> far"),
     binding("amqpgate.move.0", "queue", "q/1"),
 ]
 LISTS = BrokerLists(DEFINITIONS, {"prod": QUEUES}, {"prod": EXCHANGES}, {"prod": BINDINGS})
