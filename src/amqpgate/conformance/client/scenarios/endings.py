@@ -139,6 +139,7 @@ class HeartbeatsSent(Scenario):
         "4.2.7",
         obeys="heartbeats",
     )
+    is_early = True
     needs = "the client agreed to no heartbeats, or to one in more than three seconds"
     tune = (2047, 131072, 1)
 
