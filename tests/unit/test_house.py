@@ -44,6 +44,9 @@ DECIDED = {
 PERIODIC = {
     "amqpgate.admin.http:_accept": "waits for the system to have memory, or file descriptors, again",
     "amqpgate.broker.server:_keep_alive": "sends heartbeats",
+    "amqpgate.conformance.client.served:_beat": "sends heartbeats",
+    "amqpgate.conformance.proxy.inner:_beat": "sends heartbeats",
+    "amqpgate.conformance.proxy.run:_passes_at_all": "dials a proxy that may not have found its broker yet",
     "amqpgate.gateway.handshake.listeners:_accept": "lets other tasks run after each connection",
     "amqpgate.gateway.limits.distributed:_keep_filled": "renews leases every interval",
     "amqpgate.gateway.limits.distributed:run": "dials Redis again after a pause",

@@ -57,7 +57,11 @@ class ClientTest:
         try:
             trio.run(serving)
         except KeyboardInterrupt:
-            click.echo("", err=True)
+            pass
+        except BaseExceptionGroup as group:
+            # Ctrl-C in the middle of a task.
+            if group.split(KeyboardInterrupt)[1] is not None:
+                raise
         except OSError as error:
             raise Failure(f"amqpgate: {self.address}: {error.strerror or error}") from None
         names = ", ".join(broker.products) or "nobody"

@@ -14,6 +14,8 @@ an address, a login and a virtual host.
 ``cases``     the rules, by the part of the specification that has them
 ``run``       plays cases side by side, and cleans up
 ``report``    what came of it: text, JSON, JUnit, HTML
+``client``    the same of clients: a scripted broker
+``proxy``     the same of proxies: a client before them and a broker behind
 
 Neighbours: calls ``protocol`` and ``wire``. ``cli.conformance`` calls it.
 """

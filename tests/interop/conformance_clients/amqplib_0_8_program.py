@@ -1,4 +1,4 @@
-"""py-amqplib (Debian's python3-amqplib), AMQP 0-8: publishes, consumes on two channels at once, gets, and leaves."""
+"""py-amqplib (Debian's python3-amqplib), AMQP 0-8: publishes, consumes on two channels, gets, and leaves."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Scenario:
     needs: ClassVar[str] = "no program connected"
     #: Whether a program may end with an error: it is told of one.
     may_fail: ClassVar[bool] = False
-    #: Whether it is over before the client names a virtual host.
+    #: Whether it begins before the client names a virtual host, which cannot choose it then.
     is_early: ClassVar[bool] = False
     mechanisms: ClassVar[bytes] = b"PLAIN AMQPLAIN"
     locales: ClassVar[bytes] = b"en_US"

@@ -47,7 +47,7 @@ class ServedConsumer:
 
 
 @attrs.define(eq=False)
-class Unsettled:
+class UnsettledDelivery:
     """A delivery that waits for its ack."""
 
     queue: HeldQueue
@@ -81,7 +81,7 @@ class ServedChannel:
     is_active: bool = True
     prefetch: int = 0
     consumers: dict[str, ServedConsumer] = attrs.field(factory=dict)
-    unsettled: dict[int, Unsettled] = attrs.field(factory=dict)
+    unsettled: dict[int, UnsettledDelivery] = attrs.field(factory=dict)
     #: Publishes so far; None: without confirms.
     confirmed: int | None = None
     #: What the commit of a transaction will do; None: there is none.
@@ -126,7 +126,7 @@ class ServedChannel:
     ) -> int:
         self.last_tag += 1
         if not no_ack:
-            self.unsettled[self.last_tag] = Unsettled(queue, message, consumer)
+            self.unsettled[self.last_tag] = UnsettledDelivery(queue, message, consumer)
             if consumer is not None:
                 consumer.unsettled += 1
         watched = self.line.watch.channels.get(self.number)

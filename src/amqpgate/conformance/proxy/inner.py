@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import attrs
 import trio
 
+from amqpgate.conformance.client.outbox import ServedOutbox
 from amqpgate.conformance.endings import Unexpected
 from amqpgate.conformance.field_types import ALL_TYPES
 from amqpgate.conformance.peer import BODY, HEADER, HEARTBEAT, METHOD, frame
@@ -76,11 +77,11 @@ class ProbeScript:
 class ProbeEnd:
     """A connection of the proxy's."""
 
-    stream: trio.abc.Stream
+    #: What is said, which waits for nobody: the client before the proxy may read later.
+    outbox: ServedOutbox
     script: ProbeScript
     tune_ok: v0_9_1.ConnectionTuneOk | None = None
     start_ok: v0_9_1.ConnectionStartOk | None = None
-    #: What the next open may say is still to come.
     has_ended: bool = False
     #: The largest frame that came, and when anything did last.
     largest: int = 0
@@ -95,8 +96,8 @@ class ProbeEnd:
 
     async def send(self, *data: bytes) -> None:
         """Bytes as they are."""
-        with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
-            await self.stream.send_all(b"".join(data))
+        self.outbox.put(0, b"".join(data))
+        await trio.lowlevel.checkpoint()
 
     async def say(self, channel: int, *said: Method) -> None:
         """Methods."""
@@ -118,7 +119,7 @@ class ProbeEnd:
                     found.append(one)
             if found:
                 return found
-            data = await self.stream.receive_some(_READ)
+            data = await self.outbox.stream.receive_some(_READ)
             now = trio.current_time()
             self.silence = max(self.silence, now - (self.heard_at or now))
             self.heard_at = now
@@ -190,16 +191,16 @@ class ProbeBroker:
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """A connection of the proxy's, until it ends."""
-        end = ProbeEnd(stream, self.script)
+        end = ProbeEnd(ServedOutbox(stream, lambda: None), self.script)
         try:
-            with suppress(*_ENDS):
-                if await self._greeted(end):
-                    self.ends.append(end)
-                    async with trio.open_nursery() as nursery:
-                        nursery.start_soon(_beat, end)
-                        with suppress(*_ENDS):
-                            await self._listen(end)
-                        nursery.cancel_scope.cancel()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(end.outbox.run)
+                nursery.start_soon(_beat, end)
+                with suppress(*_ENDS):
+                    if await self._greeted(end):
+                        self.ends.append(end)
+                        await self._listen(end)
+                nursery.cancel_scope.cancel()
         finally:
             end.has_ended = True
             self._tell()
@@ -212,7 +213,7 @@ class ProbeBroker:
     async def _greeted(self, end: ProbeEnd) -> bool:
         header = b""
         while len(header) < len(HEADER_0_9_1):
-            data = await end.stream.receive_some(len(HEADER_0_9_1) - len(header))
+            data = await end.outbox.stream.receive_some(len(HEADER_0_9_1) - len(header))
             if not data:
                 return False
             header += data

@@ -16,7 +16,7 @@ _ASKED: Final = ("queue.declare", "exchange.declare", "basic.consume", "basic.ge
 _NO_QUESTION: Final = "no program declared, consumed or asked for a message"
 
 
-class ChannelClosed(Scenario):
+class BrokerClosesChannel(Scenario):
     """channel.close in the place of an answer."""
 
     rule = client_rule(
@@ -78,7 +78,7 @@ class ClosesCross(Scenario):
         return "channel.close-ok" if line.course.has_proved else said
 
 
-class ConnectionClosed(Scenario):
+class BrokerClosesConnection(Scenario):
     """connection.close in the place of an answer."""
 
     rule = client_rule(
@@ -139,6 +139,7 @@ class HeartbeatsSent(Scenario):
         "4.2.7",
         obeys="heartbeats",
     )
+    is_early = True
     needs = "the client agreed to no heartbeats, or to one in more than three seconds"
     tune = (2047, 131072, 1)
 
@@ -191,9 +192,9 @@ class HeartbeatsHeard(HeartbeatsSent):
 
 
 SCENARIOS: Final[tuple[type[Scenario], ...]] = (
-    ChannelClosed,
+    BrokerClosesChannel,
     ClosesCross,
-    ConnectionClosed,
+    BrokerClosesConnection,
     ConsumerCancelled,
     HeartbeatsSent,
     HeartbeatsHeard,

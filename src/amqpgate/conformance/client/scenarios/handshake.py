@@ -36,6 +36,7 @@ class ServerProperties(Ordinary):
         "1.4.2.1.3",
         obeys="goes on",
     )
+    is_early = True
 
     def server_properties(self, line: ClientLine) -> Table:
         line.course.act()
@@ -57,6 +58,7 @@ class Mechanisms(Ordinary):
         "1.4.2.1.4",
         obeys="goes on",
     )
+    is_early = True
     mechanisms = b"X-AMQPGATE EXTERNAL SCRAM-SHA-256 AMQPLAIN PLAIN"
     locales = b"de_DE en_US fr_FR"
 
@@ -113,6 +115,7 @@ class NoLimits(Ordinary):
         "1.4.2.5",
         obeys="goes on",
     )
+    is_early = True
     tune = (0, 0, 0)
 
 
@@ -125,6 +128,7 @@ class SmallLimits(Ordinary):
         "1.4.2.5",
         obeys="goes on",
     )
+    is_early = True
     tune = (7, 4096, 60)
 
     def outcome(self, line: ClientLine) -> str | None:

@@ -9,7 +9,6 @@ from amqpgate.conformance.client.line import ClientLine
 from amqpgate.conformance.client.rules import client_rule
 from amqpgate.conformance.client.scenario import Scenario
 from amqpgate.conformance.peer import BODY, frame
-from amqpgate.protocol.frames import HEARTBEAT
 from amqpgate.wire.method import Method
 
 _NO_CONFIRMS: Final = "no program published with confirms"
@@ -91,7 +90,7 @@ class Nacked(Scenario):
 
 
 class Returned(Scenario):
-    """A message comes back byte by byte, with heartbeats."""
+    """A message comes back byte by byte."""
 
     rule = client_rule(
         "basic.return.content",
@@ -107,8 +106,7 @@ class Returned(Scenario):
         if len(body) > 1000:
             return frames
         small = (frame(BODY, channel, body[at : at + 1]) for at in range(len(body)))
-        parts = [*frames[:2], *small]
-        return [part for one in parts for part in (one, HEARTBEAT)] if line.heartbeat else parts
+        return [*frames[:2], *small]
 
 
 class FlowAnswered(Scenario):

@@ -171,7 +171,7 @@ async def _(at: ProxyTalk) -> str:
     frames = channel.end.content(channel.inner_number, v0_9_1.BasicDeliver(tag, 1), _PROPERTIES, b"x" * 100)
     half = frame(BODY, channel.inner_number, b"x" * 50)
     await channel.end.send(*frames[:2], half)
-    await channel.end.stream.aclose()
+    channel.end.outbox.end()
     size = 0
     while (found := await channel.peer.frame()) is not None:
         if found.type == BODY:
