@@ -87,7 +87,7 @@ class SessionTalk(CaseSetting):
         await peer.control(amqp.ConnectionOpenOk)
         return peer
 
-    async def attachable(self, peer: SessionPeer, channel: int, name: bytes | None = None) -> TestedSession:
+    def attachable(self, peer: SessionPeer, channel: int, name: bytes | None = None) -> TestedSession:
         """A session that is not attached yet."""
         session = TestedSession(peer, channel, self.bytes_name() if name is None else name)
         peer.sessions[channel] = session
@@ -98,7 +98,7 @@ class SessionTalk(CaseSetting):
     ) -> TestedSession:
         """A session, on a connection of its own unless one is given."""
         found = await self.connected() if peer is None else peer
-        session = await self.attachable(found, channel, name)
+        session = self.attachable(found, channel, name)
         await session.attach()
         return session
 

@@ -21,7 +21,7 @@ _EMPTY: Final = SequenceSet()
     obeys=("detached 4", "exception 409", "detach", "exception 503"),
 )
 async def _(talk: SessionTalk) -> str:
-    session = await talk.attachable(await talk.connected(), 0)
+    session = talk.attachable(await talk.connected(), 0)
     await session.control(amqp.SessionAttach(name=session.name))
     await session.answer(amqp.SessionAttached)
     return await session.outcome()
@@ -46,7 +46,7 @@ for _name, _title, _first in (
 ):
 
     async def _numbered(talk: SessionTalk, first: int = _first) -> str:
-        session = await talk.attachable(await talk.connected(), 0)
+        session = talk.attachable(await talk.connected(), 0)
         await session.attach(first=first)
         for _ in range(4):
             await session.do(amqp.ExecutionSync())

@@ -22,9 +22,8 @@ def _redeclared(first: dict[str, object], second: dict[str, object]) -> Conversa
 
     async def conversation(talk: SessionTalk) -> str:
         session = await talk.session()
-        kind = first.pop("type", b"direct") if "type" in first else b"direct"
-        name = await talk.exchange(session, kind, **first)  # type: ignore[arg-type]
-        said: dict[str, object] = {"exchange": name, "type": kind} | second
+        name = await talk.exchange(session, **first)  # type: ignore[arg-type]
+        said: dict[str, object] = {"exchange": name, "type": b"direct"} | second
         return await session.tried(amqp.ExchangeDeclare(**said))  # type: ignore[arg-type]
 
     return conversation
@@ -141,13 +140,6 @@ for _id, _title, _first, _second, _obeys in (
         {},
         {"type": b"fanout"},
         "exception 530",
-    ),
-    (
-        "passive.typed",
-        "a passive declare with another type is refused, or taken",
-        {},
-        {"type": b"fanout", "passive": True},
-        ("exception 530", _DONE),
     ),
     ("durable.sticky", "durable is ignored where the exchange is there", {}, {"durable": True}, _DONE),
     (
@@ -363,11 +355,3 @@ for _query, _name in ((b"amq.topic", "topic"), (b"", "default")):
         section="exchange.query-result.type",
         obeys="topic" if _query else "direct",
     )(_queried)
-
-EXCHANGE.rule(
-    "exchange.declare.default-access",
-    "the default exchange cannot be declared passively, or it can",
-    section="exchange, default-access",
-    strength="should",
-    obeys=("exception *", _DONE),
-)(saying(lambda _: amqp.ExchangeDeclare(exchange=b"", type=b"direct", passive=True)))

@@ -19,18 +19,12 @@ async def _query(session: TestedSession, queue: bytes) -> amqp.QueueQueryResult:
     return await session.result(amqp.QueueQuery(queue=queue), amqp.QueueQueryResult)
 
 
-_OF_ANOTHER: Final[tuple[tuple[str, str, str | tuple[str, ...], Callable[[bytes], Command]], ...]] = (
+_OF_ANOTHER: Final[tuple[tuple[str, str, str, Callable[[bytes], Command]], ...]] = (
     (
         "declare.exclusive.in-use",
         "another session's exclusive queue cannot be declared",
         "exception 405",
         lambda queue: amqp.QueueDeclare(queue=queue),
-    ),
-    (
-        "declare.exclusive.in-use.passive",
-        "another session's exclusive queue cannot be declared passively, or it can",
-        ("exception 405", _DONE),
-        lambda queue: amqp.QueueDeclare(queue=queue, passive=True),
     ),
     (
         "delete.exclusive.in-use",

@@ -300,7 +300,7 @@ async def _(talk: SessionTalk) -> str:
 )
 async def _(talk: SessionTalk) -> str:
     peer, tune = await talk.tuned()
-    session = await talk.attachable(peer, 0)
+    session = talk.attachable(peer, 0)
     await peer.say(
         tune_ok(tune),
         talk.open(),

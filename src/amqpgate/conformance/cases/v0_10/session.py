@@ -33,7 +33,7 @@ async def _attached(session: TestedSession, *, force: bool = False) -> str:
     obeys="the same name",
 )
 async def _(talk: SessionTalk) -> str:
-    session = await talk.attachable(await talk.connected(), 0)
+    session = talk.attachable(await talk.connected(), 0)
     await session.control(amqp.SessionAttach(name=session.name))
     said = await session.answer(amqp.SessionAttached)
     return "the same name" if said.name == session.name else f"{said.name!r}"
@@ -48,7 +48,7 @@ async def _(talk: SessionTalk) -> str:
 async def _(talk: SessionTalk) -> str:
     name = talk.bytes_name()
     await talk.session(name=name)
-    return await _attached(await talk.attachable(await talk.connected(), 0, name))
+    return await _attached(talk.attachable(await talk.connected(), 0, name))
 
 
 @SESSION.rule(
@@ -60,7 +60,7 @@ async def _(talk: SessionTalk) -> str:
 async def _(talk: SessionTalk) -> str:
     name = talk.bytes_name()
     session = await talk.session(name=name)
-    return await _attached(await talk.attachable(session.peer, 1, name))
+    return await _attached(talk.attachable(session.peer, 1, name))
 
 
 @SESSION.rule(
@@ -71,7 +71,7 @@ async def _(talk: SessionTalk) -> str:
 )
 async def _(talk: SessionTalk) -> str:
     session = await talk.session()
-    other = await talk.attachable(session.peer, 0)
+    other = talk.attachable(session.peer, 0)
     return await _attached(other)
 
 
@@ -99,7 +99,7 @@ async def _(talk: SessionTalk) -> str:
 async def _(talk: SessionTalk) -> str:
     name = talk.bytes_name()
     await talk.session(name=name)
-    return await _attached(await talk.attachable(await talk.connected(), 0, name), force=True)
+    return await _attached(talk.attachable(await talk.connected(), 0, name), force=True)
 
 
 @SESSION.rule(
@@ -112,7 +112,7 @@ async def _(talk: SessionTalk) -> str:
 async def _(talk: SessionTalk) -> str:
     name = talk.bytes_name()
     first = await talk.session(name=name)
-    second = await talk.attachable(first.peer, 1, name)
+    second = talk.attachable(first.peer, 1, name)
     said = await _attached(second, force=True)
     return f"{said}; {await first.outcome()}"
 
@@ -174,7 +174,7 @@ async def _(talk: SessionTalk) -> str:
     obeys="detached 3",
 )
 async def _(talk: SessionTalk) -> str:
-    session = await talk.attachable(await talk.connected(), 0)
+    session = talk.attachable(await talk.connected(), 0)
     await session.control(amqp.SessionDetach(name=session.name))
     return f"detached {(await session.answer(amqp.SessionDetached)).code}"
 
@@ -200,7 +200,7 @@ async def _(talk: SessionTalk) -> str:
     obeys="detached 3",
 )
 async def _(talk: SessionTalk) -> str:
-    session = await talk.attachable(await talk.connected(), 0)
+    session = talk.attachable(await talk.connected(), 0)
     await session.control(amqp.SessionFlush(completed=True))
     return f"detached {(await session.answer(amqp.SessionDetached)).code}"
 
@@ -214,7 +214,7 @@ async def _(talk: SessionTalk) -> str:
     qpid="silence",
 )
 async def _(talk: SessionTalk) -> str:
-    session = await talk.attachable(await talk.connected(), 0)
+    session = talk.attachable(await talk.connected(), 0)
     return await session.outcome()
 
 
@@ -271,7 +271,7 @@ async def _(talk: SessionTalk) -> str:
         raise Untestable("it grants no timeout")
     await session.do(amqp.ExecutionSync())
     await session.peer.aclose()
-    again = await talk.attachable(await talk.connected(), 0, session.name)
+    again = talk.attachable(await talk.connected(), 0, session.name)
     said = await _attached(again)
     await again.control(amqp.SessionFlush(expected=True))
     expected = (await again.answer(amqp.SessionExpected)).commands or _EMPTY
