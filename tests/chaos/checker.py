@@ -5,8 +5,10 @@ What RabbitMQ promises, and so what is an anomaly:
 * **lost**: confirmed, or committed, and never delivered. **forgotten**: delivered, and acknowledged by
   nobody: who had it has gone, and it did not come again.
 * **twice**: delivered more than once without the mark. (A copy with the mark may be read before the one
-  without: it waited in another socket.) RabbitMQ's classic queues do not keep over a kill of their node who
-  has got what, so such copies are counted apart where a node was killed between both (**twice over a kill**).
+  without: it waited in another socket.)
+* **twice over a kill**, **forgotten over a kill**: the same, where a node of the broker was killed after the
+  copy was delivered, and soon. A classic queue of RabbitMQ 4.3 does the latter directly, too: neither is the
+  gateway's; what was never delivered is **lost**, whoever was killed.
 * **invented**: never offered, or no message of this run. **uncalled**: denied or rolled back, and delivered.
 * **changed**: the checksum or a property differs. **unasked**: a confirm of what waits for none.
 * **disordered**: what is published in one channel to one queue reaches each consumer in that order, for what
@@ -18,6 +20,7 @@ A message that was not confirmed may arrive or not. So may one that the broker, 
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -29,6 +32,9 @@ from .message import DENIED, parts_of
 
 _OFFERED, _CONFIRMED, _FORBIDDEN, _ROLLED, _DELIVERED, _UNMARKED, _ACKED = 1, 2, 4, 8, 16, 32, 64
 
+#: Seconds between a delivery and the revival of a broker that was killed before the acknowledgement.
+_KILL_LASTS = 30
+
 #: Of each anomaly so many are named.
 _MOST_NAMED = 20
 
@@ -37,6 +43,7 @@ ANOMALIES = (
     "forgotten",
     "twice",
     "twice over a kill",
+    "forgotten over a kill",
     "invented",
     "uncalled",
     "changed",
@@ -45,21 +52,25 @@ ANOMALIES = (
 )
 
 #: What a broker itself does, seen without a gateway.
-FORGIVEN = frozenset({"twice over a kill"})
+FORGIVEN = frozenset({"twice over a kill", "forgotten over a kill"})
 
 
 @attrs.define
 class Lane:
-    """What is known of each message: bits, and between which kills of a broker it came without the mark."""
+    """What is known of each message: bits, after how many kills of a broker it came without the mark, and in
+    which second it came last.
+    """
 
     states: bytearray = attrs.field(factory=bytearray)
     ages: bytearray = attrs.field(factory=bytearray)
+    seconds: array[int] = attrs.field(factory=lambda: array("I"))
 
     def reach(self, last: int) -> None:
         missing = last + 1 - len(self.states)
         if missing > 0:
             self.states.extend(bytes(missing))
             self.ages.extend(bytes(missing))
+            self.seconds.extend([0] * missing)
 
 
 @attrs.define
@@ -176,7 +187,7 @@ class Checker:
             if event.first <= self._last.get(event.lane, -1):
                 verdict.found("disordered", event.lane, event.first, f"after {self._last[event.lane]}")
             self._last[event.lane] = event.last
-        states, ages = lane.states, lane.ages
+        states, ages, seconds = lane.states, lane.ages, lane.seconds
         for number in range(event.first, event.last + 1):
             state = states[number] if number < len(states) else 0
             if not state & _OFFERED:
@@ -191,6 +202,7 @@ class Checker:
                 state |= _UNMARKED
                 ages[number] = age
             states[number] = state | _DELIVERED
+            seconds[number] = max(int(event.time), seconds[number])
 
     def _ack(self, event: Event) -> None:
         lane = self._lanes.get(event.lane)
@@ -207,7 +219,8 @@ class Checker:
                 if state & _CONFIRMED and not state & _DELIVERED:
                     self.verdict.found("lost", name, number)
                 elif state & _DELIVERED and not state & _ACKED:
-                    self.verdict.found("forgotten", name, number)
+                    is_killed = any(0 <= kill - lane.seconds[number] <= _KILL_LASTS for kill in self._kills)
+                    self.verdict.found("forgotten over a kill" if is_killed else "forgotten", name, number)
         return self.verdict
 
 

@@ -246,7 +246,7 @@ def _audit_full(world: World, dice: random.Random) -> str:
     try:
         with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
             while True:
-                file.write(bytes(4096))
+                file.write(bytes(1 << 16))
         time.sleep(12)
     finally:
         # So that there is room for a while.

@@ -15,6 +15,10 @@ CONFIRMS = frozenset({Kind.CONFIRMED, Kind.COMMITTED})
 DELIVERIES = frozenset({Kind.DELIVERED, Kind.REDELIVERED})
 
 
+#: Seconds; there are more between two faults.
+_MOMENT = 1.0
+
+
 @attrs.define
 class FaultRun:
     """One fault, once: from when to when, in seconds since 1970; the longest waits that it lies in."""
@@ -73,9 +77,9 @@ def longest(times: Sequence[float], begin: float, until: float) -> float:
 def stalls(
     faults: Sequence[FaultRun], confirms: Sequence[Sequence[float]], deliveries: Sequence[Sequence[float]]
 ) -> None:
-    """Fill in what clients waited for: a fault answers for what begins before the next one does."""
-    for at, fault in enumerate(faults):
-        until = faults[at + 1].begin if at + 1 < len(faults) else fault.end + 10
+    """Fill in what clients waited for: a fault answers for what begins until a moment after it."""
+    for fault in faults:
+        until = fault.end + _MOMENT
         fault.confirm_stall = max((longest(one, fault.begin, until) for one in confirms), default=0.0)
         fault.delivery_stall = max((longest(one, fault.begin, until) for one in deliveries), default=0.0)
 

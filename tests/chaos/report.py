@@ -105,7 +105,7 @@ def _verdicts(outcomes: Sequence[Outcome]) -> Iterator[str]:
         )
     yield "</table>"
     if any(outcome.verdict.anomalies[what] for outcome in outcomes for what in FORGIVEN):
-        yield "<p class=soft>What comes twice over a kill of a node is RabbitMQ's own: so it is directly.</p>"
+        yield "<p class=soft>What happens over a kill of a node is RabbitMQ's own: so it is directly.</p>"
 
 
 def _matrix(outcomes: Sequence[Outcome]) -> Iterator[str]:

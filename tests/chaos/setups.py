@@ -30,7 +30,7 @@ from .wires import Wire, Wires
 DENIED_KEY = "denied"
 
 #: The disk for audit records, which can be full; some collector takes them away when half of it is.
-AUDIT_MEGABYTES = 64
+AUDIT_MEGABYTES = 512
 
 #: RabbitMQ's, so that clients of RabbitMQ itself find a silent peer as soon as those of a gateway.
 _BROKER = (f"heartbeat = {HEARTBEAT}",)

@@ -84,8 +84,10 @@ class Stage:
         # The first second belongs to logins.
         self.wait(time.time(), PATIENCE)
         time.sleep(REST)
-        for name in schedule(self.order.faults or faults_of(self.world), dice):
-            if time.monotonic() - begin > self.order.seconds or self.outcome.problems:
+        for count, name in enumerate(schedule(self.order.faults or faults_of(self.world), dice)):
+            # Those that were asked for by name are all played.
+            is_late = time.monotonic() - begin > self.order.seconds and count >= len(self.order.faults)
+            if is_late or self.outcome.problems:
                 break
             self._fault(name, dice)
             time.sleep(REST)

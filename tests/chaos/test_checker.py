@@ -130,7 +130,7 @@ def test_what_is_planted_is_found(name: str) -> None:
 
 def test_each_anomaly_is_planted() -> None:
     planted = {what for *_, found in PLANTED.values() for what in found}
-    assert planted | {"twice over a kill"} == set(ANOMALIES)
+    assert planted | {"twice over a kill", "forgotten over a kill"} == set(ANOMALIES)
 
 
 def test_what_comes_again_over_a_kill_is_counted_apart() -> None:
@@ -138,6 +138,16 @@ def test_what_comes_again_over_a_kill_is_counted_apart() -> None:
     assert judged(PUBLISHER, again, kills=(5.5,)) == {"twice over a kill": 1}
     assert judge([history(PUBLISHER, 1)], [history(again, 100)], (5.5,)).is_good
     assert judged(PUBLISHER, again, kills=(0.5, 50.0)) == {"twice": 1}
+
+
+def test_what_goes_with_its_consumer_is_counted_apart_where_a_node_was_killed_later() -> None:
+    """Not so what was delivered after the last kill, and not what nobody ever got."""
+    gone = without(CONSUMER, (Kind.ACKED, OTHER, 0, 4))
+    assert judged(PUBLISHER, gone, kills=(20.0,)) == {"forgotten over a kill": 5}
+    assert judged(PUBLISHER, gone, kills=(50.0,)) == {"forgotten": 5}, "long after"
+    assert judged(PUBLISHER, gone, kills=(0.5,)) == {"forgotten": 5}
+    never = without(gone, (Kind.DELIVERED, OTHER, 0, 4))
+    assert judged(PUBLISHER, never, kills=(20.0,)) == {"lost": 5}
 
 
 def test_a_new_life_has_an_order_of_its_own() -> None:

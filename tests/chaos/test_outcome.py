@@ -20,7 +20,13 @@ def test_the_longest_wait_is_that_of_one_client_that_a_fault_lies_in() -> None:
     assert longest([], 0.0, 1.0) == longest([1.0], 0.0, 2.0) == 0.0
 
 
-def test_a_fault_answers_for_what_begins_before_the_next() -> None:
+def test_a_fault_does_not_answer_for_the_next_one() -> None:
+    faults = [FaultRun("one", 10.0, 11.0), FaultRun("two", 14.0, 28.0)]
+    stalls(faults, [[9.0, 10.1, 13.5, 28.0]], [])
+    assert [round(one.confirm_stall, 1) for one in faults] == [3.4, 14.5]
+
+
+def test_a_wait_that_two_faults_lie_in_is_both_faults() -> None:
     faults = [FaultRun("one", 10.0, 11.0), FaultRun("two", 20.0, 21.0)]
     stalls(faults, [[9.0, 10.5, 14.0, 15.0, 19.0, 26.0], [9.0, 30.0]], [[1.0, 19.5, 20.5]])
     assert [(one.confirm_stall, one.delivery_stall) for one in faults] == [(21.0, 18.5), (21.0, 1.0)]
