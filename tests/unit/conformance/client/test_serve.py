@@ -30,7 +30,7 @@ class Program:
     def __init__(self, stream: trio.abc.Stream, *, leaves_at: str = "") -> None:
         self.peer = peers.TestedPeer(VERSIONS["0-9-1"], stream, PATIENCE)
         target = peers.PeerLogin("", 0, "guest", "guest", "/")
-        self.talk = Talk(target, VERSIONS["0-9-1"], PATIENCE, "p-")
+        self.talk = Talk(target, PATIENCE, "p-", VERSIONS["0-9-1"])
         self.leaves_at = leaves_at
 
     async def answer(self, wanted: type[Method]) -> Method:

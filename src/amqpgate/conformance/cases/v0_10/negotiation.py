@@ -221,7 +221,7 @@ for _name, _title, _control in _EARLY:
         _title,
         section="connection: order of controls",
         obeys=_OUT_OF_ORDER,
-        # It waits for start-ok. secure-ok is not tried: it ends qpidd 1.40.
+        # It waits for start-ok.
         qpid="silence",
     )(_early)
 
