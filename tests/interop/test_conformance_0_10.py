@@ -50,11 +50,13 @@ def broker() -> Iterator[qpidd.Qpidd]:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_qpidd_obeys_or_is_known_not_to(broker: qpidd.Qpidd, tmp_path: Path) -> None:
     assert in_0_10(broker.port, tmp_path) == (0, {})
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_a_gateway_obeys_what_qpidd_does(broker: qpidd.Qpidd, tmp_path: Path) -> None:
     gateway = Gateway(config=(CONFIG % (broker.port, "own, version: 0-10")))
     with gateway.serving():

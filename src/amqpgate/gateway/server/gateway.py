@@ -131,6 +131,8 @@ class Gateway:
                     )
                     context.pending.cancel()
                     self.registry.finish()
+                # Other policies may still come, until mirrors and traces have been sent.
+                self.registry.end()
                 await fibers.finish(until)
                 await self.pools.finish()
                 await observers.mirrors.finish(self.lifecycle.until)
