@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import attrs
 import pytest
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -208,8 +210,9 @@ def test_a_process_says_what_it_takes() -> None:
     assert 0 < seen["process_cpu_seconds_total",] <= theirs("process_cpu_seconds_total") + 1
     assert seen["process_max_fds",] == theirs("process_max_fds")
     assert seen["process_start_time_seconds",] >= theirs("process_start_time_seconds") - 1
-    # To list them takes one.
-    assert seen.get(("process_open_fds",), theirs("process_open_fds") - 1) == theirs("process_open_fds") - 1
+    # To list them takes one. A thread that waits in accept() has one that is not listed yet.
+    listed = theirs("process_open_fds") - 1
+    assert listed <= seen.get(("process_open_fds",), listed) <= listed + threading.active_count()
 
 
 def test_nothing_is_told_of_when_a_counter_began() -> None:
