@@ -27,7 +27,8 @@ def probe_endpoints(subject: AdminSubject) -> Endpoints:
 
     async def readyz(asked: Asked) -> EndpointAnswer:
         ready = subject.ready
-        why = "audit records are not written" if subject.phase == "ready" else subject.phase
+        impaired = "audit records are not written, or memory is short"
+        why = impaired if subject.phase == "ready" else subject.phase
         text = "ready\n" if ready else f"not ready: {why}\n"
         if asked.is_trusted:
             text += _policies(await policy_state(subject))

@@ -20,6 +20,7 @@ from amqpgate.app.waiting import any_of
 from amqpgate.app.worker_queries import answer_supervisor
 from amqpgate.app.worker_rpc import WorkerConfig
 from amqpgate.config import Admin, Settings
+from amqpgate.datapath import reserve
 from amqpgate.datapath.build import COMPILED
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.gateway.limits.shared_memory import SharedMemory
@@ -77,6 +78,7 @@ def run(
     ``take_over`` is called in a thread once it serves, to have another process give up the admin address.
     ``on_started`` is called when that is done.
     """
+    reserve.install()
     worker = WorkerConfig.from_environment()
     shared_memory = None
     if worker is not None:

@@ -45,7 +45,7 @@ class Worker:
     #: Called when it serves, and others have been told.
     on_serving: Callable[[], None]
     started: bool = False
-    #: Not, though it serves: its audit records are not written.
+    #: Not, though it serves: its audit records are not written, or memory is short.
     ready: bool = True
     #: Who waits, by the number of the question.
     _asked: dict[int, trio.MemorySendChannel[bytes]] = attrs.field(factory=dict)

@@ -16,6 +16,7 @@ What is where
     ``scanner``    chooses the scanner
     ``driver``     who waits on the pump: a trio task, or trio as its ``guest``
     ``accepting``  connections of a listening socket
+    ``reserve``    memory for what is small, when there is no other
 
     The plain scanner, the executable specification of the compiled one (``_scan.pyx``):
     ``reference``  the scan; ``framing``: the check that each frame undergoes first

@@ -40,7 +40,7 @@ cdef ByteBuffer* take_buffer(size_t room) noexcept:
         if spare_count:
             spare_count -= 1
             return spares[spare_count]
-    buffer = <ByteBuffer*>PyMem_RawMalloc(sizeof(ByteBuffer) + room)
+    buffer = <ByteBuffer*>ask_without_reserve(sizeof(ByteBuffer) + room)
     if buffer != NULL:
         buffer.start = buffer.end = 0
         buffer.room = room

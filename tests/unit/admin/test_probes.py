@@ -93,10 +93,13 @@ async def test_started_stays_so_while_it_drains(
     assert await get(f"{probes}/startupz") == (200, "started\n")
 
 
-async def test_it_is_not_ready_while_audit_records_are_not_written(
+async def test_it_is_not_ready_while_it_is_impaired(
     window: tuple[Gateway, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gateway, _, probes = window
     monkeypatch.setattr(Gateway, "phase", "ready")
     gateway.lifecycle.readiness.become(False)
-    assert await get(f"{probes}/readyz") == (503, "not ready: audit records are not written\n")
+    assert await get(f"{probes}/readyz") == (
+        503,
+        "not ready: audit records are not written, or memory is short\n",
+    )

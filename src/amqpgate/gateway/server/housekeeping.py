@@ -3,6 +3,7 @@ memory that goes back to the system."""
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 
@@ -10,6 +11,7 @@ import attrs
 import trio
 
 from amqpgate.config import Settings
+from amqpgate.datapath import reserve
 from amqpgate.gateway.handshake.accept import Acceptor
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.services import GatewayObservers
@@ -18,6 +20,8 @@ from amqpgate.gateway.server.lifecycle import Lifecycle
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.transport.memory_trim import Tide, collect, give_back
 from amqpgate.telemetry.faults import FAULTS
+
+log = logging.getLogger(__name__)
 
 
 @attrs.define(eq=False)
@@ -34,6 +38,7 @@ class Housekeeping:
     _tide: Tide = attrs.field(factory=Tide, init=False)
     #: When memory is given back once more, on trio's clock.
     _again: float = attrs.field(default=math.inf, init=False)
+    _was_short: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> None:
         """For ever."""
@@ -53,8 +58,24 @@ class Housekeeping:
         observers = self.observers
         observers.rates.forget(time.monotonic())
         self.buckets.forget(time.monotonic())
-        self.lifecycle.check(is_impaired=observers.audit is not None and observers.audit.log.is_down)
+        is_down = observers.audit is not None and observers.audit.log.is_down
+        self.lifecycle.check(is_impaired=is_down or self._is_short())
         self.acceptor.failures.tick(trio.current_time())
+
+    def _is_short(self) -> bool:
+        """Whether memory is short; it is told when that begins, and when it is over."""
+        is_short = reserve.is_short()
+        if is_short != self._was_short:
+            self._was_short = is_short
+            used, most, _, lacked = reserve.numbers()
+            log.warning(
+                "memory is %s: %d KiB of the reserve in use, %d at most; %d requests found it full",
+                "short" if is_short else "there again",
+                used // 1024,
+                most // 1024,
+                lacked,
+            )
+        return is_short
 
     async def _give_back(self) -> None:
         if self._has_ebbed():

@@ -6,7 +6,7 @@ import errno
 import logging
 import socket
 
-from amqpgate.datapath import build
+from amqpgate.datapath import build, reserve
 from amqpgate.gateway.transport.method_stream import unpace
 from amqpgate.gateway.transport.waiting import sleep, wait_readable
 from amqpgate.logs import RECURRING
@@ -42,9 +42,14 @@ BACKLOG = 4096
 async def accept(sock: socket.socket, *, is_paced: bool = True) -> tuple[socket.socket, str]:
     """The next connection, prepared, and its peer as ``host:port``. ``is_paced``: it may be.
 
-    Raises ``OSError`` only where the listening socket itself is broken.
+    None is taken while memory is short: what is left is for those that there are. Raises ``OSError`` only
+    where the listening socket itself is broken.
     """
     while True:
+        if reserve.is_short():
+            log.error("cannot accept: memory is short", extra=RECURRING)
+            await sleep(BREATH)
+            continue
         try:
             came = take(sock, is_paced=is_paced)
         except OSError as error:

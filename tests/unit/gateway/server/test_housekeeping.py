@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from amqpgate.datapath import reserve
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.server import housekeeping
 from amqpgate.gateway.server.housekeeping import Housekeeping
@@ -97,6 +98,22 @@ def test_a_look_at_a_session_that_fails_keeps_nothing_else_from_its_time(
     stage.opened()
     eventually(lambda: len(forgotten) > 3)
     assert faults["metrics"] > 2
+
+
+@pytest.mark.usefixtures("often")
+def test_it_is_not_ready_while_memory_is_short_and_says_so_once(
+    make_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    is_short = False
+    monkeypatch.setattr(reserve, "is_short", lambda: is_short)
+    gateway = make_stage().running.gateway
+    eventually(lambda: gateway.ready)
+    is_short = True
+    eventually(lambda: not gateway.ready)
+    is_short = False
+    eventually(lambda: gateway.ready)
+    told = [record.message for record in caplog.records if record.message.startswith("memory is")]
+    assert [message.partition(":")[0] for message in told] == ["memory is short", "memory is there again"]
 
 
 def test_memory_goes_back_when_much_has_become_free_and_once_more_when_it_is_written(

@@ -8,7 +8,7 @@ import socket
 import pytest
 import trio
 
-from amqpgate.datapath import build
+from amqpgate.datapath import build, reserve
 from amqpgate.gateway.transport import listener as listener_module
 from amqpgate.gateway.transport.listener import accept
 
@@ -70,3 +70,15 @@ async def test_accept_does_not_outlive_its_socket() -> None:
         await accept(listening)  # type: ignore[arg-type]
     listening.near.close()
     listening.far.close()
+
+
+async def test_nobody_is_accepted_while_memory_is_short(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [False, True, True]
+    monkeypatch.setattr(reserve, "is_short", lambda: answers.pop())
+    listening = Refusing()
+    connection, _ = await accept(listening)  # type: ignore[arg-type]
+    connection.close()
+    listening.far.close()
+    assert autojump_clock.current_time() == pytest.approx(2 * listener_module.BREATH, abs=1e-6)
