@@ -28,8 +28,11 @@ _HEADER: Final = Struct(">HHQ")
 _REPEATED: Final = frozenset(
     {0x000A001E, 0x000A001F, 0x000A0028, 0x000A0029, 0x000A0033, 0x0014000A, 0x0014000B, 0x00140029}
 )
+#: Start of class connection: a broker says the same to each connection.
+_START: Final = 0x000A000A
 #: Bytes of the longest that is kept as what it was decoded to, and how many are: peers choose them.
 _LONGEST_REPEATED: Final = 64
+_LONGEST_START: Final = 1024
 _MOST_REPEATED: Final = 64
 _KNOWN: Final[dict[tuple[bytes, Dialect], Method]] = {}
 
@@ -82,7 +85,7 @@ def decode_method(payload: Buffer, dialect: Dialect = RABBITMQ_0_9_1) -> Method:
         raise _unknown_frame(1, payload)
     index: int = _IDS.unpack_from(payload)[0]
     key: tuple[bytes, Dialect] | None = None
-    if index in _REPEATED and end <= _LONGEST_REPEATED:
+    if (index in _REPEATED and end <= _LONGEST_REPEATED) or (index == _START and end <= _LONGEST_START):
         key = bytes(payload), dialect
         known = _KNOWN.get(key)
         if known is not None:

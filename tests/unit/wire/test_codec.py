@@ -239,6 +239,13 @@ def test_what_each_connection_says_is_decoded_once() -> None:
     assert decode_method(long) is not decode_method(long)
 
 
+def test_what_a_broker_starts_with_is_decoded_once() -> None:
+    start = v0_9_1.ConnectionStart(server_properties=Table.of({"product": "a broker"})).encode()
+    assert decode_method(start) is decode_method(memoryview(start))
+    long = v0_9_1.ConnectionStart(server_properties=Table.of({"product": 1024 * "x"})).encode()
+    assert decode_method(long) is not decode_method(long)
+
+
 def test_the_same_bytes_in_another_dialect_are_another_method() -> None:
     opened = v0_9_1.ConnectionOpen("/both").encode()
     assert isinstance(decode_method(opened), v0_9_1.ConnectionOpen)

@@ -73,7 +73,8 @@ class Meeting:
 
     def is_again(self, said: amqp.ConnectionStart, asked: AnyVersion, *, is_set: bool) -> bool:
         """Whether it has been met just so."""
-        return self.asked is asked and self.is_set is is_set and self.said == said
+        is_same = self.said is said or self.said == said
+        return is_same and self.asked is asked and self.is_set is is_set
 
 
 @attrs.define(eq=False)
