@@ -305,6 +305,9 @@ class Upcalls:
         elif isinstance(method, amqp.ChannelClose):
             if session.session_policies.delays is not None:
                 session.session_policies.delays.forget()
+            durable_instead = session.session_policies.durable_instead
+            if durable_instead is not None:
+                method = durable_instead.heard(channel, method)
             harsher = None if session.bridge is None else session.bridge.old_clients.harsher(method)
             if harsher is not None:
                 session.fail(harsher)
