@@ -143,6 +143,35 @@ def test_an_ack_of_all_means_what_the_client_has(
     assert broker.expect(type(of_all), 1) == of_all
 
 
+@pytest.mark.parametrize("small", [1, 2])
+def test_an_ack_of_all_beyond_a_limit_means_what_the_client_has(claims: ClaimStage, small: int) -> None:
+    """Of two small ones the second waits beyond the limit, in front of the message whose body comes."""
+    client, broker = claims.stage.opened(2)
+    client.say(amqp.BasicQos(prefetch_count=1, global_=True), 1)
+    broker.expect(amqp.BasicQos, 1)
+    broker.say(amqp.BasicQosOk(), 1)
+    client.expect(amqp.BasicQosOk, 1)
+    for tag in ("tag", "other"):
+        client.say(amqp.BasicConsume(queue="q", consumer_tag=tag), 1)
+        while not isinstance(method := broker.hear()[1], amqp.BasicConsume):
+            broker.say(amqp.BasicQosOk(), 1)
+        broker.say(amqp.BasicConsumeOk(method.consumer_tag), 1)
+        client.expect(amqp.BasicConsumeOk, 1)
+    for number in range(1, small + 1):
+        tag = ("tag", "other")[number - 1]
+        broker.content(amqp.BasicDeliver(tag, number, False, "e", "k"), b"small")
+    client.expect_content(amqp.BasicDeliver)
+    claims.store.gate.clear()
+    broker.content(amqp.BasicDeliver("other", small + 1, False, "e", "k"), BODY, properties=refer(claims))
+    broker.say(amqp.BasicAck(1), 2)
+    client.expect(amqp.BasicAck, 2)
+    client.say(amqp.BasicAck(0, multiple=True), 1)
+    while not isinstance(method := broker.hear()[1], amqp.BasicAck):
+        pass
+    assert method == amqp.BasicAck(1, multiple=True)
+    claims.store.gate.set()
+
+
 @pytest.mark.parametrize("tag", [1, 2])
 @pytest.mark.parametrize("kind", [amqp.BasicAck, amqp.BasicReject])
 def test_what_the_client_has_not_seen_it_cannot_settle(
