@@ -182,6 +182,17 @@ CASES: tuple[Case, ...] = (
         )
         for mode in ("publish", "deliver")
     ),
+    *(
+        Case(
+            f"{mode}-16-profile",
+            f"{mode}, 16 B, with a compatibility policy",
+            "profile",
+            mode,
+            ("--size", "16"),
+            (Mark("cpu-of-case", f"{mode}-16", 1.2),),
+        )
+        for mode in ("publish", "deliver")
+    ),
     Case(
         "pingpong",
         "confirm, one in flight, 16 B",

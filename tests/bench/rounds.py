@@ -19,7 +19,7 @@ from .cases import Case
 from .measure import Bench
 from .perf import profile
 from .samples import MeasureError, Sample
-from .targets import Amqpgate, Target, TargetError
+from .targets import BESIDE, Amqpgate, Target, TargetError
 
 
 @attrs.frozen
@@ -152,7 +152,7 @@ class Run:
 
 def _on(case: Case, target: Target) -> Target:
     """Whose process the case is for."""
-    return target.audited() if case.way == "audited" and isinstance(target, Amqpgate) else target
+    return target.beside(case.way) if case.way in BESIDE and isinstance(target, Amqpgate) else target
 
 
 def _rotated(targets: Sequence[Target], by: int) -> list[Target]:

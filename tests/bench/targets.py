@@ -13,7 +13,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import attrs
 
@@ -23,13 +23,29 @@ from tests.support.processes import Child
 from .tools import ToolError, load_once
 
 #: Where a case's messages go: to the sink, to it with TLS up to the proxy, to it from a client of an older
-#: version, to it by a connection that clients share, to it by a gateway that writes audit records, to another
-#: sink that nobody storms, or to RabbitMQ.
-Way: TypeAlias = Literal["sink", "tls", "bridge", "pooled", "audited", "calm", "rabbitmq"]
+#: version, to it by a connection that clients share, to it by a gateway that writes audit records, to it by
+#: one that has a compatibility policy, to another sink that nobody storms, or to RabbitMQ.
+Way: TypeAlias = Literal["sink", "tls", "bridge", "pooled", "audited", "profile", "calm", "rabbitmq"]
 
 #: What is added to the configuration of that gateway. Windows are a tenth of the usual ones, so that some end
 #: while it is measured.
 AUDIT = 'audit: {format: parquet, folder: "{folder}", window: 1s}\n'
+
+#: A policy that gives clients all but an object store; what is measured it does not change.
+PROFILE = """
+apiVersion: amqpgate.io/v1alpha1
+kind: CompatibilityPolicy
+metadata: {name: profile}
+spec:
+  subjects: [{user: guest}]
+  as: rabbitmq-3.13
+  deliveryLimits: [{limit: -1}]
+  quorumQueues: [{queue: {prefix: orders}}]
+  delayedExchanges: [{exchange: {prefix: later}}]
+"""
+
+#: What another process of the gateway is for.
+BESIDE: Final[tuple[Way, ...]] = ("audited", "profile")
 
 _LISTENERS = ("sink", "tls", "pooled", "calm", "rabbitmq", "admin")
 
@@ -221,22 +237,30 @@ class Amqpgate:
     more: str = ""
     _ports: dict[str, int] = attrs.field(factory=dict, init=False)
     _child: Child | None = attrs.field(default=None, init=False)
-    _audited: Amqpgate | None = attrs.field(default=None, init=False)
+    #: Of its other processes, by what they are for.
+    _others: dict[Way, Amqpgate] = attrs.field(factory=dict, init=False)
 
     @property
     def pid(self) -> int | None:
         return self._child.pid if self._child else None
 
     def address(self, way: Way) -> str | None:
-        return f"{LOOPBACK}:{self._ports['sink' if way in ('bridge', 'audited') else way]}"
+        return f"{LOOPBACK}:{self._ports['sink' if way in ('bridge', *BESIDE) else way]}"
 
-    def audited(self) -> Amqpgate:
-        """Another process of it, which writes audit records; started the first time."""
-        if self._audited is None:
-            other = Amqpgate(self.around, self.name, self.command, self.config, self.environment, AUDIT)
+    def beside(self, way: Way) -> Amqpgate:
+        """Another process of it, for one of `BESIDE`; started the first time."""
+        if way not in self._others:
+            around, more = self.around, AUDIT
+            if way == "profile":
+                policies = Path(tempfile.mkdtemp(prefix="profile-", dir=around.folder))
+                for file in around.policies.glob("*.y*ml"):
+                    (policies / file.name).write_text(file.read_text())
+                (policies / "compatibility-profile.yaml").write_text(PROFILE)
+                around, more = attrs.evolve(around, policies=policies), ""
+            other = Amqpgate(around, self.name, self.command, self.config, self.environment, more)
             other.start()
-            self._audited = other
-        return self._audited
+            self._others[way] = other
+        return self._others[way]
 
     def start(self) -> None:
         self.launch()
@@ -295,9 +319,8 @@ class Amqpgate:
         return "\n".join(self._child.output().splitlines()[-20:]) if self._child else ""
 
     def stop(self) -> None:
-        if self._audited:
-            self._audited.stop()
-            self._audited = None
+        while self._others:
+            self._others.popitem()[1].stop()
         if self._child:
             self._child.stop(10)
             self._child = None

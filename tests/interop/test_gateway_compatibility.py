@@ -151,6 +151,29 @@ def test_it_is_on_four_as_on_three(gate: InProcess, row: str, queue: str) -> Non
     assert outcome(gate.port(), step, queue) == on_three
 
 
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_a_durable_queue_is_not_transient_in_the_words_of_three(
+    rabbitmq: RabbitMQ, gate: InProcess, queue: str, kind: str
+) -> None:
+    heard = []
+    for port in (rabbitmq.port, gate.port()):
+        with connected(port) as connection:
+            channel = connection.channel()
+            channel.queue_declare(queue, durable=True, arguments={"x-queue-type": kind})
+            with pytest.raises(pika.exceptions.ChannelClosedByBroker) as closed:
+                channel.queue_declare(queue)
+            heard.append(closed.value.reply_text)
+            connection.channel().queue_delete(queue)
+    assert (
+        heard
+        == [
+            f"PRECONDITION_FAILED - inequivalent arg 'durable' for queue '{queue}' in vhost '/': "
+            "received 'false' but current is 'true'"
+        ]
+        * 2
+    )
+
+
 def test_a_transient_queue_ends_when_nobody_uses_it(rabbitmq4: RabbitMQ, gate: InProcess, queue: str) -> None:
     assert outcome(gate.port(), declares(), queue) is True
     told = rabbitmq4.eval(

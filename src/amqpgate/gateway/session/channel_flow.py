@@ -38,8 +38,8 @@ class ChannelFlows:
     channels: SessionChannels
     #: Called when a channel is stopped or limited, and when it is not any more.
     on_change: Callable[[], None]
-    #: Whether somebody else wants to be shown what clients settle.
-    are_settles_watched: Callable[[], bool] = lambda: False
+    #: Whether somebody else wants to be shown what the client of a channel settles.
+    are_settles_watched: Callable[[int], bool] = lambda _: False
     #: Deliveries that the client may have and not acknowledge on all channels; 0: any number.
     limit_of_all: int = 0
     _held: dict[int, HeldDeliveries] = attrs.field(factory=dict, init=False)
@@ -90,7 +90,7 @@ class ChannelFlows:
     def leave(self, number: int) -> None:
         """Nothing is kept for the channel any more, nor will be."""
         del self._held[number]
-        if self.channels.table.state(number) and not self.are_settles_watched():
+        if self.channels.table.state(number) and not self.are_settles_watched(number):
             self.channels.table.show_settles(number, False)
         self.on_change()
 

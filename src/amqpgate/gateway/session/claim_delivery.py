@@ -40,6 +40,7 @@ from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.claim_publish import LONG
 from amqpgate.gateway.session.claim_reference import ClaimKeys, Reference, claim_of, restored
 from amqpgate.gateway.session.claim_room import KeptFrames
+from amqpgate.gateway.session.claim_settlement import HiddenDeliveries
 from amqpgate.gateway.session.content import pass_sent
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.session import Session
@@ -96,6 +97,9 @@ class ClaimedDeliveries:
     stores: ObjectStores
     keys: ClaimKeys
     kept: KeptFrames = attrs.field(factory=KeptFrames, init=False)
+    hidden: HiddenDeliveries = attrs.field(
+        default=attrs.Factory(lambda self: HiddenDeliveries(self.session), takes_self=True), init=False
+    )
     #: Channel to the method whose content header comes next, and what passes it on.
     _waiting: dict[int, tuple[Sent, Callable[[], None]]] = attrs.field(factory=dict, init=False)
     _under_way: dict[int, Restoring] = attrs.field(factory=dict, init=False)
@@ -106,6 +110,7 @@ class ClaimedDeliveries:
         """A message for the client has begun; its header, which comes next, says if it is a reference.
         ``begin`` passes the method on."""
         self._waiting[channel] = method, begin
+        self.hidden.hide(channel, method)
 
     def takes(self, channel: int, frame: memoryview) -> bool:
         """A header or body that is shown: whether it is of a reference. If not, the method that waited for
@@ -115,6 +120,7 @@ class ClaimedDeliveries:
             method, begin = waiting
             header = decode_header(frame[7:-1])
             if claim_of(header) is None:
+                self.hidden.show(channel)
                 begin()
                 return False
             one = Restoring(channel, method, begin, header)
@@ -219,6 +225,7 @@ class ClaimedDeliveries:
         assert one.reference is not None, "it has been read"
         header = encode_header(restored(one.header, one.reference))
         frame = memoryview(encode_frame(amqp.FRAME_HEADER, channel, header))
+        self.hidden.show(channel)
         one.begin()
         for observer in session.session_policies.watchers:
             observer.content(Side.UPSTREAM, channel, frame)
@@ -301,6 +308,7 @@ class ClaimedDeliveries:
         session, channel = self.session, one.channel
         relay = session.relay
         del self._under_way[channel]
+        self.hidden.show(channel)
         if one.download is not None:
             one.download.close()
         relay.channels.let_go(Side.UPSTREAM, channel)

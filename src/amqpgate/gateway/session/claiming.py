@@ -8,6 +8,7 @@ from typing import Protocol
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.publish_denial import HeldPublish
+from amqpgate.gateway.session.settlement import Settling
 from amqpgate.wire.method import Method
 
 
@@ -25,8 +26,21 @@ class PublishClaiming(Protocol):
         """Whether the client's method waits: what it published before has not gone to the broker yet."""
 
 
+class SettleClaiming(Protocol):
+    """Messages whose bodies are on their way: the client has not been shown them."""
+
+    def settles(self, channel: int, method: Settling) -> Settling | None:
+        """What the broker is told of it; None: nothing. Raises ``ProtocolViolation``."""
+
+    def __contains__(self, channel: int) -> bool:
+        """Whether there is one on a channel."""
+
+
 class DeliveryClaiming(Protocol):
     """Of the broker's."""
+
+    @property
+    def hidden(self) -> SettleClaiming: ...
 
     def expect(self, channel: int, method: Sent, begin: Callable[[], None]) -> None:
         """A message for the client has begun; its header, which comes next, says if it is a reference.

@@ -62,6 +62,8 @@ class DeliveryHolder:
     tells_broker: Callable[[int, bytes], None]
     #: Called with a channel whose consumers are to be made narrower.
     on_narrowed: Callable[[int], None]
+    #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
+    is_sending: Callable[[int], bool]
     _bytes: HeldBytes = attrs.field(factory=HeldBytes, init=False)
 
     def resume(self, number: int) -> bytes:
@@ -205,19 +207,34 @@ class DeliveryHolder:
         if held.is_off:
             text = f"more than {ROOM} bytes were delivered while channel.flow was off: set a prefetch count"
             method: type[Method] = amqp.ChannelFlow
-            held.lift()
-            released = self.resume(number)
         else:
             text = f"more than {ROOM} bytes were delivered beyond the limit: set it before a consumer"
             method = amqp.BasicQos
             held.drop_rest()
             self._bytes.take(held)
-            released = b""
         why = ProtocolViolation(
             406, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=number
         )
-        self.flows.channels.refuse(number, why)
+        held.refuse_later(why)
+        released = b""
+        if held.is_off:
+            held.lift()
+            released = self.resume(number)
+        self.published(number)
         return released
+
+    def published(self, number: int) -> None:
+        """A frame of the client's has gone on: if it was a message's last, its channel may be closed now."""
+        held = self.flows.get(number)
+        if held is None or held.refusal is None:
+            return
+        if self.is_sending(number):
+            # Within its message the broker would end the connection (505).
+            self.flows.channels.table.show_rest(Side.CLIENT, number)
+            return
+        self.flows.channels.refuse(number, held.refusal)
+        if not held.is_limited:
+            self.flows.leave(number)
 
     # -- one channel -------------------------------------------------------------------------
 
@@ -242,7 +259,7 @@ class DeliveryHolder:
             held.pass_rest()
         went = {id(one) for one in passing}
         taken = self._bytes.take(held, lambda one: id(one) not in went)
-        if not held.is_limited and not held.is_off:
+        if not held.is_limited and not held.is_off and held.refusal is None:
             self.flows.leave(number)
         return taken
 

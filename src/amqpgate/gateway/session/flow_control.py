@@ -41,13 +41,15 @@ class FlowControl:
     stops_channels: bool
     #: Sends the broker frames of a channel, but not within a message of the client's.
     tells_broker: Callable[[int, bytes], None]
+    #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
+    is_sending: Callable[[int], bool]
     _holder: DeliveryHolder = attrs.field(init=False)
     #: What goes to the client has waited, and does so no more.
     _is_releasing: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         gives_back = amqp.BasicNack if self.crossing.broker.speaks(amqp.BasicNack) else amqp.BasicReject
-        self._holder = DeliveryHolder(self.flows, gives_back, self.tells_broker, self.resize)
+        self._holder = DeliveryHolder(self.flows, gives_back, self.tells_broker, self.resize, self.is_sending)
 
     def flow(self, channel: int, *, active: bool) -> bool:
         """The client wants deliveries, or none: whether that has been done here."""
@@ -100,6 +102,10 @@ class FlowControl:
         if isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
             self.flows.transact(channel, method)
             self._go_on(channel)
+
+    def published(self, channel: int) -> None:
+        """A frame of the client's was shown: if it was a message's last, its channel may be closed now."""
+        self._holder.published(channel)
 
     def sent(self, channel: int) -> None:
         """A message to the client has ended."""

@@ -12,6 +12,7 @@ import attrs
 
 from amqpgate.datapath.engine import Bytes
 from amqpgate.datapath.unacked import Unacked
+from amqpgate.errors import ProtocolViolation
 
 #: Bytes that one session keeps of single messages whose consumers cannot be narrower (`delivery_holder`).
 MOST: Final = 1 << 25
@@ -57,6 +58,8 @@ class HeldDeliveries:
     is_dropping: bool = False
     #: What may pass waits for the end of the message that is on its way to the client.
     is_due: bool = False
+    #: Why the channel is closed when the message has ended that its client publishes there. None: it is not.
+    refusal: ProtocolViolation | None = None
 
     def count(self, *, transacts: bool) -> int:
         """How many the client has, as far as that is known; in a transaction those count that it acked."""
@@ -97,6 +100,10 @@ class HeldDeliveries:
     def lift(self) -> None:
         """There is no limit any more."""
         self.limit, self.is_limited = 0, False
+
+    def refuse_later(self, why: ProtocolViolation) -> None:
+        """The channel is closed, but not within a message."""
+        self.refusal = why
 
     def wait_for_end(self, *, is_due: bool) -> None:
         """What may pass waits for the end of a message to the client, or need not."""

@@ -192,7 +192,12 @@ class Session:
         """The bridge that there is, or a new one."""
         if self.bridge is None:
             channel_flows = ChannelFlows(
-                self.channels, self._set_flows, lambda: Sees.SETTLES in self.session_policies.sees
+                self.channels,
+                self._set_flows,
+                lambda number: (
+                    Sees.SETTLES in self.session_policies.sees
+                    or (self.claims is not None and number in self.claims.deliveries.hidden)
+                ),
             )
             self.bridge = VersionBridge(
                 self.relay,

@@ -14,6 +14,7 @@ from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.claiming import Claiming
 from amqpgate.gateway.session.compatibility import Adapted, adapted
 from amqpgate.gateway.session.delays import Delays
+from amqpgate.gateway.session.durable_instead import DurableInstead
 from amqpgate.gateway.session.header_rules import header_rules
 from amqpgate.gateway.session.observer import Denial, Message, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
@@ -29,6 +30,7 @@ from amqpgate.policy import (
     Verdict,
 )
 from amqpgate.policy.engine.naming import NotTransformedError
+from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 _NOTHING: Final = Sees.NOTHING
@@ -45,6 +47,8 @@ class SessionPolicies:
     rewriter: Rewriter | None = attrs.field(default=None, init=False)
     #: None: no compatibility policy holds for the session.
     compatibility: Compatibility | None = attrs.field(default=None, init=False)
+    #: None: it has declared no queue under a compatibility policy.
+    durable_instead: DurableInstead | None = attrs.field(default=None, init=False)
     #: None: no exchange delays messages for the session.
     delays: Delays | None = attrs.field(default=None, init=False)
     #: None: no compatibility policy has had an object store for it yet.
@@ -110,6 +114,9 @@ class SessionPolicies:
         except NotTransformedError as error:
             self.not_transformed(channel, method, error)
             raise refusal_of(error, channel, method) from None
+        if isinstance(method, amqp.QueueDeclare):
+            self.durable_instead = self.durable_instead or DurableInstead()
+            self.durable_instead.declared(channel, method, result.method)
         if result.items:
             tell_adapted(self, channel, method, result)
         return result.method

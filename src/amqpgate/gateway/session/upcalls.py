@@ -27,6 +27,7 @@ from amqpgate.gateway.session.operation_limits import Turn
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.violations import check_text, not_open, unexpected, violation_of
 from amqpgate.protocol.channel import too_many_channels
+from amqpgate.protocol.frames import method_frame
 from amqpgate.values import frozen
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -184,6 +185,12 @@ class Upcalls:
         if do is _FORWARD:
             for observer in session.session_policies.watchers:
                 observer.settled(channel, method)
+            if session.claims is not None and isinstance(method, settlement.Settling):
+                told = session.claims.deliveries.hidden.settles(channel, method)
+                if told is None:
+                    return
+                if told is not method:
+                    method, frame = told, memoryview(method_frame(channel, told))
             if isinstance(method, amqp.BasicNack) and requeue.nacks(session, channel, method):
                 return
             if (
@@ -298,6 +305,9 @@ class Upcalls:
         elif isinstance(method, amqp.ChannelClose):
             if session.session_policies.delays is not None:
                 session.session_policies.delays.forget()
+            durable_instead = session.session_policies.durable_instead
+            if durable_instead is not None:
+                method = durable_instead.heard(channel, method)
             harsher = None if session.bridge is None else session.bridge.old_clients.harsher(method)
             if harsher is not None:
                 session.fail(harsher)

@@ -106,6 +106,7 @@ class VersionBridge:
             self.publish_denial,
             self.keeps_deliveries or not self.interpreters[Side.CLIENT].is_native,
             self.tell_broker,
+            self.is_sending,
         )
         self.old_clients = OldClients(self.crossing, self.channel_flows.channels)
         self.relay.outgoing = self.outgoing
@@ -228,6 +229,7 @@ class VersionBridge:
             late = self._late.pop(channel)
             if self.relay.channels.state(channel) == OPEN:
                 self.relay.send(Side.UPSTREAM, late)
+        self.flow_control.published(channel)
 
     def takes_content(self, side: Side, frame: memoryview) -> bool:
         """Whether a header or body that no canonical method announced belongs to another one's."""

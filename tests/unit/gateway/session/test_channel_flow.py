@@ -13,6 +13,7 @@ from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
@@ -242,6 +243,30 @@ def test_what_is_kept_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) 
     told = client.expect(amqp.ChannelClose, 1)
     assert (told.reply_code, told.class_id, told.method_id) == (406, 20, 20)
     assert "prefetch" in told.reply_text
+
+
+def test_the_channel_is_closed_behind_the_message_that_its_client_publishes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within it the broker would end the connection (505)."""
+    monkeypatch.setattr(held_deliveries, "ROOM", 10_000)
+    client, broker = stage.opened(2)
+    consume(client, broker, "c", no_ack=True)
+    client.ask(OFF, amqp.ChannelFlowOk, 1)
+    whole = content_frames(1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"a body", 4096)
+    client.sock.sendall(whole[:-14])
+    assert broker.expect(amqp.BasicPublish, 1)
+    assert broker.frame().payload[:2] == b"\0\x3c"
+    for number in range(1, 5):
+        deliver(broker, number, body=b"x" * 3000)
+    for number in range(1, 5):
+        assert takes(client, number) == b"x" * 3000
+    fence(client, broker, 2)
+    client.sock.sendall(whole[-14:])
+    assert broker.frame().payload == b"a body"
+    assert broker.expect(amqp.ChannelClose, 1).reply_code == 406
+    broker.say(amqp.ChannelCloseOk(), 1)
+    assert client.expect(amqp.ChannelClose, 1).class_id == 20
 
 
 def test_what_has_gone_on_counts_no_more(

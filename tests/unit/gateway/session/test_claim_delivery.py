@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
+import attrs
 import pytest
 
 from amqpgate.gateway.session import deaths
@@ -113,6 +114,82 @@ def test_a_channel_is_closed_behind_the_message_that_its_client_publishes(claims
     assert broker.frame().payload[:2] == b"\0\x3c"
     assert broker.frame().payload == b"a body"
     assert broker.expect(amqp.ChannelClose, 1).reply_code == 404
+
+
+@pytest.mark.parametrize("of_all", [amqp.BasicAck(0, True), amqp.BasicNack(0, True, False)])
+def test_an_ack_of_all_means_what_the_client_has(
+    claims: ClaimStage, of_all: amqp.BasicAck | amqp.BasicNack
+) -> None:
+    """Not the message whose body is on its way, nor what has come behind it."""
+    client, broker = claims.stage.opened(2)
+    consuming(client, broker)
+    for number in (1, 2):
+        broker.content(amqp.BasicDeliver("tag", number, False, "e", "k"), b"small")
+        client.expect_content(amqp.BasicDeliver)
+    claims.store.gate.clear()
+    broker.content(amqp.BasicDeliver("tag", 3, False, "e", "k"), BODY, properties=refer(claims))
+    broker.content(amqp.BasicDeliver("tag", 4, False, "e", "k"), b"behind")
+    broker.say(amqp.BasicAck(1), 2)
+    client.expect(amqp.BasicAck, 2)
+    client.say(of_all, 1)
+    assert broker.expect(type(of_all), 1) == attrs.evolve(of_all, delivery_tag=2)
+    client.say(of_all, 1)
+    client.say(amqp.BasicQos(prefetch_count=9), 1)
+    assert broker.expect(amqp.BasicQos, 1), "of nothing the broker hears nothing"
+    claims.store.gate.set()
+    assert client.expect_content(amqp.BasicDeliver).body == LARGE
+    assert client.expect_content(amqp.BasicDeliver).body == b"behind"
+    client.say(of_all, 1)
+    assert broker.expect(type(of_all), 1) == of_all
+
+
+@pytest.mark.parametrize("small", [1, 2])
+def test_an_ack_of_all_beyond_a_limit_means_what_the_client_has(claims: ClaimStage, small: int) -> None:
+    """Of two small ones the second waits beyond the limit, in front of the message whose body comes."""
+    client, broker = claims.stage.opened(2)
+    client.say(amqp.BasicQos(prefetch_count=1, global_=True), 1)
+    broker.expect(amqp.BasicQos, 1)
+    broker.say(amqp.BasicQosOk(), 1)
+    client.expect(amqp.BasicQosOk, 1)
+    for tag in ("tag", "other"):
+        client.say(amqp.BasicConsume(queue="q", consumer_tag=tag), 1)
+        while not isinstance(method := broker.hear()[1], amqp.BasicConsume):
+            broker.say(amqp.BasicQosOk(), 1)
+        broker.say(amqp.BasicConsumeOk(method.consumer_tag), 1)
+        client.expect(amqp.BasicConsumeOk, 1)
+    for number in range(1, small + 1):
+        tag = ("tag", "other")[number - 1]
+        broker.content(amqp.BasicDeliver(tag, number, False, "e", "k"), b"small")
+    client.expect_content(amqp.BasicDeliver)
+    claims.store.gate.clear()
+    broker.content(amqp.BasicDeliver("other", small + 1, False, "e", "k"), BODY, properties=refer(claims))
+    broker.say(amqp.BasicAck(1), 2)
+    client.expect(amqp.BasicAck, 2)
+    client.say(amqp.BasicAck(0, multiple=True), 1)
+    while not isinstance(method := broker.hear()[1], amqp.BasicAck):
+        pass
+    assert method == amqp.BasicAck(1, multiple=True)
+    claims.store.gate.set()
+
+
+@pytest.mark.parametrize("tag", [1, 2])
+@pytest.mark.parametrize("kind", [amqp.BasicAck, amqp.BasicReject])
+def test_what_the_client_has_not_seen_it_cannot_settle(
+    claims: ClaimStage, kind: type[amqp.BasicAck | amqp.BasicReject], tag: int
+) -> None:
+    client, broker = claims.stage.opened(2)
+    consuming(client, broker)
+    claims.store.gate.clear()
+    broker.content(DELIVER, BODY, properties=refer(claims))
+    broker.say(amqp.BasicAck(1), 2)
+    client.expect(amqp.BasicAck, 2)
+    client.say(kind(tag), 1)
+    assert broker.expect(amqp.ChannelClose, 1).reply_code == 406
+    broker.say(amqp.ChannelCloseOk(), 1)
+    claims.store.gate.set()
+    assert (
+        client.expect(amqp.ChannelClose, 1).reply_text == f"PRECONDITION_FAILED - unknown delivery tag {tag}"
+    )
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

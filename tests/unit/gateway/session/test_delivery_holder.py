@@ -41,7 +41,11 @@ class Play:
 
     def giving_back(self, kind: type[amqp.BasicNack | amqp.BasicReject]) -> DeliveryHolder:
         return DeliveryHolder(
-            self.flows, kind, lambda _, frames: self.send(Side.UPSTREAM, frames), self.narrowed.append
+            self.flows,
+            kind,
+            lambda _, frames: self.send(Side.UPSTREAM, frames),
+            self.narrowed.append,
+            lambda _: False,
         )
 
     def send(self, side: Side, data: bytes) -> None:

@@ -16,6 +16,7 @@ from amqpgate.wire.dialects import LEGACY_CLIENT, RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_8
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from tests.support.frames import content_frames
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Opens, Stage, open_channel
 
@@ -371,6 +372,26 @@ class TestEnds:
         limited.broker.say(amqp.ChannelCloseOk(), 1)
         close = limited.client.expect(v0_8.ChannelClose, 1)
         assert (close.reply_code, close.class_id, close.method_id) == (406, 60, 10)
+
+    def test_the_channel_is_closed_behind_the_message_that_its_client_publishes(
+        self, limited: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(held_deliveries, "ROOM", 10_000)
+        client, broker = limited.client, limited.broker
+        limited.deliver(1, 2)
+        limited.takes(1, 2)
+        whole = content_frames(1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"a body", 4096)
+        client.sock.sendall(whole[:-14])
+        assert broker.expect(amqp.BasicPublish, 1)
+        assert broker.frame().payload[:2] == b"\0\x3c"
+        for number in range(3, 12):
+            limited.deliver(number, body=b"x" * 3000)
+        open_channel(client, broker, 2)
+        client.sock.sendall(whole[-14:])
+        assert broker.frame().payload == b"a body"
+        assert broker.expect(amqp.ChannelClose, 1).reply_code == 406
+        broker.say(amqp.ChannelCloseOk(), 1)
+        assert client.expect(v0_8.ChannelClose, 1).reply_code == 406
 
 
 COMMANDS = st.lists(
