@@ -401,6 +401,16 @@ def test_flush_gets_nothing_before_what_is_on_its_way() -> None:
     assert stage.do(messages(4), amqp10.MessageFlush(destination=b"d")) == [b"1", b"2", b"3"]
 
 
+def test_flush_waits_no_more_for_a_consumer_that_became_full() -> None:
+    stage = Stage(is_lazy=True)
+    stage.do(subscribe(), mode(CREDIT), byte_credit(), messages(2))
+    for body in (b"1", b"2", b"3", b"4"):
+        stage.queue.publish(body)
+    stage.take_asked()
+    assert stage.do(messages(9), amqp10.MessageFlush(destination=b"d")) == [b"1", b"2", b"3", b"4"]
+    assert names(stage) == ["queue.declare", "basic.qos", *["basic.get"] * 3]
+
+
 def test_accepting_what_came_behind_a_message_that_was_got_does_not_accept_that_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
