@@ -289,13 +289,16 @@ class Subscriptions:
             if consumer is not None and (yield from self._arrives(subscription, consumer)):
                 continue
             answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
+            is_got = isinstance(answer.method, amqp.BasicGetOk)
+            # Its tag is lower than those of all that is heard from now on.
+            got = self._take(subscription, answer, None) if is_got else None
             if consumer is not None:
                 # The queue has answered behind all settlements. What they made it give comes behind that
                 # answer, and is older than what was got.
                 yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
-            if not isinstance(answer.method, amqp.BasicGetOk):
+            if got is None:
                 break
-            self._receive(subscription, answer, None)
+            self._place(subscription, answer, got)
         subscription.credit.clear()
         return None
 
@@ -357,15 +360,29 @@ class Subscriptions:
     def _may_send(self, subscription: Subscription, delivery: HeldTransfer) -> bool:
         return self._session is not None and not self._is_full and subscription.may_send(delivery)
 
-    def _receive(
+    def _receive(self, subscription: Subscription, told: FromBroker, consumer: Consumer | None) -> None:
+        """A message of a consumer's."""
+        self._place(subscription, told, self._take(subscription, told, consumer))
+
+    def _take(
         self, subscription: Subscription, told: FromBroker | Answer, consumer: Consumer | None
-    ) -> None:
-        """A message: send it, hold it or shed it."""
-        link, queue = self._link, subscription.queue
+    ) -> HeldTransfer:
+        """A message, as soon as it is heard: `Settling` has them by their tags, in order."""
         delivery = delivery_of(
-            told.method, told.header, told.body, queue, consumer, self._forms, is_for_jms=link.is_jms
+            told.method,
+            told.header,
+            told.body,
+            subscription.queue,
+            consumer,
+            self._forms,
+            is_for_jms=self._link.is_jms,
         )
         self.settling.delivered(delivery)
+        return delivery
+
+    def _place(self, subscription: Subscription, told: FromBroker | Answer, delivery: HeldTransfer) -> None:
+        """Send it, hold it or shed it."""
+        link, queue = self._link, subscription.queue
         is_exclusive = subscription.is_exclusive
         if link.no_local.is_marking and link.no_local.excludes(queue, told.header, is_exclusive=is_exclusive):
             self.settling.accept_sent(delivery)

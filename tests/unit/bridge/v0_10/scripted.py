@@ -53,7 +53,8 @@ class ScriptedQueue:
 
     A lazy one keeps deliveries to itself until it is asked something that the queue does not answer: they are
     on their way from there to the channel, which passes answers on first. It answers queue.declare before it
-    hears of settlements, but of those that it had when it answered the last one.
+    hears of settlements, but of those that it had when it answered the last one. The channel gives a delivery
+    its tag when it passes it on.
     """
 
     def __init__(self, say: Callable[[int, FromBroker], None], *, is_lazy: bool = False) -> None:
@@ -66,7 +67,8 @@ class ScriptedQueue:
         self.is_there = True
         self._say = say
         self._is_lazy = is_lazy
-        self._coming: list[FromBroker] = []
+        #: Deliveries, and ends of consumers.
+        self._coming: list[tuple[Consumer, Message] | amqp.BasicCancel] = []
         #: Not heard yet.
         self._settlements: deque[Method] = deque()
         self._overtaken = 0
@@ -87,7 +89,7 @@ class ScriptedQueue:
         self.is_there = False
         self.ready.clear()
         for consumer in self.consumers:
-            self._coming.append(FromBroker(self._main, amqp.BasicCancel(consumer.tag)))
+            self._coming.append(amqp.BasicCancel(consumer.tag))
         self.consumers.clear()
         self.tick()
 
@@ -98,8 +100,15 @@ class ScriptedQueue:
 
     def _bring(self) -> None:
         coming, self._coming = self._coming, []
-        for told in coming:
-            self._say(self._main, told)
+        for one in coming:
+            if isinstance(one, amqp.BasicCancel):
+                self._say(self._main, FromBroker(self._main, one))
+                continue
+            consumer, message = one
+            tag = self._take(message, consumer)
+            deliver = amqp.BasicDeliver(consumer.tag, tag, message.redelivered, "", QUEUE)
+            header = plain_header(message.body)
+            self._say(self._main, FromBroker(self._main, deliver, header, message.body))
 
     def hear(self, channel: int, method: Method) -> None:
         self.asked.append(method)
@@ -184,8 +193,6 @@ class ScriptedQueue:
     def _take(self, message: Message, consumer: Consumer | None) -> int:
         self._tags += 1
         self.unacked[self._tags] = message, consumer
-        if consumer is not None:
-            consumer.unacked += 1
         return self._tags
 
     def _dispatch(self) -> None:
@@ -195,10 +202,8 @@ class ScriptedQueue:
                 break
             self.consumers.remove(consumer)
             self.consumers.append(consumer)
-            message = self.ready.pop(0)
-            tag = self._take(message, consumer)
-            deliver = amqp.BasicDeliver(consumer.tag, tag, message.redelivered, "", QUEUE)
-            self._coming.append(FromBroker(self._main, deliver, plain_header(message.body), message.body))
+            consumer.unacked += 1
+            self._coming.append((consumer, self.ready.pop(0)))
         if not self._is_lazy:
             self._bring()
 

@@ -401,6 +401,42 @@ def test_flush_gets_nothing_before_what_is_on_its_way() -> None:
     assert stage.do(messages(4), amqp10.MessageFlush(destination=b"d")) == [b"1", b"2", b"3"]
 
 
+def test_flush_waits_no_more_for_a_consumer_that_became_full() -> None:
+    stage = Stage(is_lazy=True)
+    stage.do(subscribe(), mode(CREDIT), byte_credit(), messages(2))
+    for body in (b"1", b"2", b"3", b"4"):
+        stage.queue.publish(body)
+    stage.take_asked()
+    assert stage.do(messages(9), amqp10.MessageFlush(destination=b"d")) == [b"1", b"2", b"3", b"4"]
+    assert names(stage) == ["queue.declare", "basic.qos", *["basic.get"] * 3]
+
+
+def test_accepting_what_came_behind_a_message_that_was_got_does_not_accept_that_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a quorum queue does it: it gives to a consumer that has room again, and the channel hears of that
+    only after it has answered basic.get. So what was got has the lowest tag, and is the youngest message.
+    """
+    stage = Stage(is_lazy=True)
+    stage.do(subscribe(), mode(CREDIT), byte_credit(), messages(2))
+    hear = stage.queue.hear
+
+    def asked(channel: int, method: Method) -> None:
+        if isinstance(method, amqp.BasicGet):
+            for body in (b"1", b"2", b"3"):
+                stage.queue.publish(body)
+        hear(channel, method)
+
+    monkeypatch.setattr(stage.queue, "hear", asked)
+    assert stage.do(amqp10.MessageFlush(destination=b"d")) == [b"1", b"2"]
+    stage.do(amqp10.MessageAccept(transfers=ids(0, 1)))
+    assert stage.queue.accepted == [1, 2]
+    assert [message.body for message, _ in stage.queue.unacked.values()] == [b"3"]
+    assert stage.do(byte_credit(), messages(1)) == [b"3"]
+    stage.do(amqp10.MessageAccept(transfers=ids(2)))
+    assert stage.queue.accepted == [1, 2, 3]
+
+
 def test_flush_takes_what_is_held_and_then_what_the_prefetch_does_not_let_through() -> None:
     stage = stage_with()
     stage.do(mode(CREDIT), messages(2))
