@@ -12,7 +12,7 @@ ROUTES := $(addprefix --route=,$(ROUTE))
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python lint unit interop delayed chaos fuzz bench docs image wheels lock clean test-tools simulate
+.PHONY: help run test test-python lint unit interop delayed chaos fuzz bench docs image wheels lock clean test-tools simulate mutations
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,9 @@ chaos: $(VENV)/.installed-dev test-tools ## Faults on real brokers, gateways and
 simulate: $(VENV)/.installed-dev ## The gateway on virtual time, with faults by a seed (SEED=, SECONDS=600, HOURS=10, JOBS=2)
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) \
 	  $(if $(HOURS),--hours $(HOURS) --seconds 1000000) $(if $(JOBS),--jobs $(JOBS))
+
+mutations: $(VENV)/.installed-dev ## Faults put into copies of the gateway, and what the simulator says of each
+	@$(BIN)/python -m tests.mutations
 
 fuzz: $(VENV)/.installed-dev ## Fuzz whatever takes bytes from others, ten minutes (FUZZ="--seconds 60 --targets yaml,proxy --jobs 2")
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \

@@ -1,0 +1,93 @@
+"""The faults, as data: where, the text that stands there, and what is put in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+ROOT: Final = Path(__file__).parents[2]
+_SRC: Final = "src/amqpgate"
+_NUMBERS: Final = f"{_SRC}/gateway/session/confirm_numbers.py"
+_DENIAL: Final = f"{_SRC}/gateway/session/publish_denial.py"
+_ENDPOINT: Final = f"{_SRC}/datapath/endpoint.py"
+_PASSAGE: Final = f"{_SRC}/datapath/passage.py"
+
+
+@frozen
+class Mutation:
+    """One fault."""
+
+    name: str
+    path: str
+    before: str
+    after: str
+
+    def apply(self, text: str) -> str:
+        """The text of its file with the fault. Raises `ValueError` unless ``before`` is there once."""
+        if text.count(self.before) != 1:
+            raise ValueError(f"{self.name}: {text.count(self.before)} times in {self.path}: {self.before}")
+        return text.replace(self.before, self.after)
+
+
+MUTATIONS: Final = (
+    Mutation("a confirm is numbered wrong", _NUMBERS, "return place + refused", "return place + refused + 1"),
+    Mutation(
+        "a nack becomes an ack",
+        _DENIAL,
+        'amqp.BasicAck(confirm) if verdict.on_denied == "drop" else amqp.BasicNack(confirm)',
+        "amqp.BasicAck(confirm)",
+    ),
+    Mutation(
+        "a byte is lost behind a part of a send",
+        _ENDPOINT,
+        "self.out += memoryview(data)[sent:]",
+        "self.out += memoryview(data)[sent + 1 :]",
+    ),
+    Mutation(
+        "a return is lost",
+        _DENIAL,
+        "data = method_frame(number, back) + bytes(returning.frames)",
+        'data = b""',
+    ),
+    Mutation(
+        "a body of a return is lost",
+        _DENIAL,
+        "data = method_frame(number, back) + bytes(returning.frames)",
+        "data = method_frame(number, back)",
+    ),
+    Mutation(
+        "a denied publish is counted as passed",
+        _DENIAL,
+        "        channels.uncount(Side.CLIENT, number)\n        confirm",
+        "        confirm",
+    ),
+    Mutation(
+        "a denied publish passes",
+        f"{_SRC}/gateway/session/publish.py",
+        "        if not verdict.allowed or over is not None:\n",
+        "        if over is not None:\n",
+    ),
+    Mutation(
+        "heartbeats are not sent", _ENDPOINT, "        elif not self.out:\n", "        elif self.out:\n"
+    ),
+    Mutation(
+        "what waited for the end of a delivery is lost",
+        _DENIAL,
+        "        if waiting:\n            self.relay.send(Side.CLIENT, waiting)",
+        "        assert waiting is not None",
+    ),
+    Mutation(
+        "a delivery comes on another channel",
+        _PASSAGE,
+        "                CHANNEL.pack_into(scratch, pos + 1, to)\n                pos = stop",
+        "                CHANNEL.pack_into(scratch, pos + 1, to + (pos & 1))\n                pos = stop",
+    ),
+    Mutation(
+        "messages that a session left whole are lost",
+        _ENDPOINT,
+        "data, self.stage = whole_only(self.stage), bytearray()",
+        'data, self.stage = b"", bytearray()',
+    ),
+)
