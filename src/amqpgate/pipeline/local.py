@@ -64,14 +64,12 @@ def register(session: DuckDBSession, rows: pyarrow.dataset.Dataset) -> DataFrame
 
 def computed(frame: DataFrame) -> DataFrame:
     """The frame with its rows in memory."""
-    whole = cast("DuckDBDataFrame", frame)
-    return frame_of(whole.session, whole.toArrow())
+    return frame_of(cast("DuckDBDataFrame", frame).session, _arrow(frame))
 
 
 def rows_of(frame: DataFrame) -> Iterator[dict[str, object]]:
     """All rows."""
-    whole = cast("DuckDBDataFrame", frame)
-    for batch in whole.toArrow().to_batches(_BATCH):
+    for batch in _arrow(frame).to_batches(_BATCH):
         yield from batch.to_pylist()
 
 
@@ -79,9 +77,14 @@ def from_batches(
     frame: DataFrame, function: Callable[[Batches], Batches], added: Mapping[str, Kind]
 ) -> DataFrame:
     """The rows with what the function appends to batches of them."""
-    whole = cast("DuckDBDataFrame", frame)
-    table = whole.toArrow()
+    table = _arrow(frame)
     types = {"string": pyarrow.string(), "strings": pyarrow.list_(pyarrow.string())}
     schema = pyarrow.schema([*table.schema, *((name, types[kind]) for name, kind in added.items())])
     batches = function(iter(table.to_batches(_BATCH)))
-    return frame_of(whole.session, pyarrow.Table.from_batches(batches, schema))
+    return frame_of(cast("DuckDBDataFrame", frame).session, pyarrow.Table.from_batches(batches, schema))
+
+
+def _arrow(frame: DataFrame) -> pyarrow.Table:
+    """Its rows. Not by SQLFrame, which asks DuckDB in a way that is deprecated."""
+    duck = cast("DuckDBDataFrame", frame)
+    return duck.session._conn.sql(duck.sql("duckdb", optimize=False, pretty=False)).to_arrow_table()

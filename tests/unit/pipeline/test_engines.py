@@ -40,13 +40,17 @@ LAST = START + (DAYS - 1) * DAY
 POLICY = Source(
     "orders.yaml",
     b"""
-apiVersion: amqpgate/v1
+apiVersion: amqpgate.io/v1alpha1
 kind: AccessPolicy
 metadata: {name: orders}
 spec:
   subjects: [{user: service-0}]
   rules:
-    - {id: publish, effect: allow, operations: [basic.publish], exchange: orders, routingKey: {topic: "order.#"}}
+    - id: publish
+      effect: allow
+      operations: [basic.publish]
+      exchange: orders
+      routingKey: {topic: "order.#"}
 """,
 )
 
@@ -57,8 +61,17 @@ ODD_USAGE = [
     usage("odd-3", LAST, 4, user='O\'Brien "x"\\', exchange="ex.\u202e\u00e9\u4e2d", routing_key="a.1.b"),
     usage("odd-4", LAST, 5, user="late", operation="basic.deliver", verdict=None, queue="amq.gen-x1"),
     usage("odd-5", LAST, 0, requests=2, operation="basic.qos", verdict="allow", arguments='{"global": true}'),
-    usage("odd-6", LAST, 0, operation="queue.declare", queue="q", arguments="{not json"),
-    usage("odd-7", LAST, 9, user="service-0", operation="basic.publish", exchange="orders", bytes=10**15),
+    usage("odd-6", LAST, 0, operation="queue.declare", queue="q", arguments='{"x-max-length": 5}'),
+    usage(
+        "odd-7",
+        LAST,
+        9,
+        user="service-0",
+        operation="basic.publish",
+        exchange="orders",
+        routing_key="order.9",
+        bytes=10**15,
+    ),
 ]
 ODD_EVENTS = [
     event("odd-a", "topology", LAST, operation="queue.declare", queue="q", vhost="/", detail="{cut",
