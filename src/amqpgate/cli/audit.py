@@ -19,11 +19,11 @@ from amqpgate.cli.audit_usage import usage
     epilog="Exit codes: 0 done, 1 failed, 2 wrong command line.",
 )
 def audit() -> None:
-    """Jobs over the records that gateways wrote, on Spark. No gateway is needed.
+    """Jobs over the records that gateways wrote. No gateway is needed.
 
     FOLDER is where they wrote them, or has files of JSON lines (*.json, *.jsonl). It may be in an object
-    store (s3://bucket/prefix), or anywhere that Spark reads. Spark runs in this process, or where --master
-    says.
+    store (s3://bucket/prefix), or anywhere that Spark reads. What is small is looked at by DuckDB in this
+    process; what is large by Spark, in this process or where --master says.
 
     \b
     amqpgate audit usage /var/lib/amqpgate/audit --per day --format csv

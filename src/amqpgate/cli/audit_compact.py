@@ -43,7 +43,7 @@ def compact(table: Path, follow: bool, every: float) -> None:
     \b
     amqpgate audit compact /var/lib/amqpgate/audit /srv/audit
     """
-    with running(follow) as run:
+    with running(follow, only_spark=True) as run:
         from amqpgate.pipeline.compact import add, compact, locked, packed, refuse_overlap
         from amqpgate.records import TABLES
 

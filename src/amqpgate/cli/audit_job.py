@@ -1,15 +1,15 @@
-"""What the verbs of ``amqpgate audit`` share: options, Spark, and progress on a terminal."""
+"""What the verbs of ``amqpgate audit`` share: options, an engine, and progress on a terminal."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeAlias, cast
 
 import click
 
@@ -18,6 +18,7 @@ from amqpgate.cli.failures import WRONG, Failure
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from rich.status import Status
+    from sqlframe.duckdb import DuckDBSession
 
     from amqpgate.pipeline.objects import Objects
     from amqpgate.pipeline.reading import RecordTable, Skipped, Span
@@ -38,6 +39,7 @@ class Options(NamedTuple):
     folder: str
     master: str | None
     settings: dict[str, str]
+    engine: Literal["auto", "local", "spark"] = "auto"
     since: datetime | None = None
     until: datetime | None = None
     vhost: str | None = None
@@ -90,6 +92,13 @@ _SPARK = (
         help="A setting of Spark's.",
     ),
 )
+_ENGINE = _option(
+    "--engine",
+    type=click.Choice(["auto", "local", "spark"]),
+    default="auto",
+    show_default=True,
+    help="local is DuckDB in this process, for what fits on one machine; auto goes by size.",
+)
 _RECORDS = (
     _time("--since", help="Records from then on (UTC)."),
     _time("--until", help="Records before then (UTC)."),
@@ -116,7 +125,7 @@ def records_options(verb: Callable[P, None]) -> Callable[P, None]:
     """The same, and which records, and where the answer goes."""
     for option in reversed(_RECORDS):
         verb = option(verb)
-    return spark_options(verb)
+    return spark_options(_ENGINE(verb))
 
 
 def job(verb: Callable[P, None]) -> Callable[P, None]:
@@ -153,14 +162,19 @@ def chosen_options() -> Options:
 
 
 class Running:
-    """A job that has Spark. Says on a terminal which step it is at."""
+    """A job that has an engine. Says on a terminal which step it is at."""
 
-    def __init__(self, options: Options, spark: SparkSession, status: Status) -> None:
+    def __init__(self, options: Options, session: SparkSession | DuckDBSession, status: Status) -> None:
         self.options = options
-        self.spark = spark
+        self._session = session
         #: Where the records are; what the options say, or copies of that.
         self.folder: str | Objects = options.folder
         self._status = status
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of a job that only Spark does."""
+        return cast("SparkSession", self._session)
 
     def step(self, text: str) -> None:
         """What happens from now on."""
@@ -168,10 +182,14 @@ class Running:
 
     def read(self, sort: Sort) -> RecordTable:
         """The records that the options choose. What is left out is named on standard error."""
-        from amqpgate.pipeline.reading import read
+        from amqpgate.pipeline import frames, local_reading, reading
 
         self.step(f"looking into {self.options.folder}")
-        table = read(self.spark, self.folder, sort, self.options.span)
+        if frames.current() == "local":
+            session = cast("DuckDBSession", self._session)
+            table = local_reading.read(session, self.folder, sort, self.options.span)
+        else:
+            table = reading.read(self.spark, self.folder, sort, self.options.span)
         self.name(table.skipped)
         self.step(f"{table.records:,} records of {table.files:,} files")
         return table
@@ -189,6 +207,13 @@ class Running:
 
         with replaced(self.options.output) as out:
             write(frame, self.options.format, out)
+
+    def write_rows(self, rows: Iterable[Sequence[object]], names: Sequence[str]) -> None:
+        """The same for rows that are here already."""
+        from amqpgate.cli.audit_output import replaced, write_rows
+
+        with replaced(self.options.output) as out:
+            write_rows(names, rows, self.options.format, out)
 
     def stream(self, sort: Sort) -> DataFrame:
         """The records that the options choose, as they come."""
@@ -240,26 +265,39 @@ class Running:
 
 
 @contextmanager
-def running(follow: bool = False) -> Iterator[Running]:
-    """Start Spark for a job, or to follow. What a person can act on becomes a ``Failure``."""
+def running(follow: bool = False, *, only_spark: bool = False) -> Iterator[Running]:
+    """Start an engine for a job, or Spark to follow. What a person can act on becomes a ``Failure``."""
     from rich.console import Console
 
     try:
+        from amqpgate.pipeline import frames, local, spark
+        from amqpgate.pipeline.engines import choose
         from amqpgate.pipeline.errors import PipelineError
         from amqpgate.pipeline.objects import Objects, is_address
-        from amqpgate.pipeline.spark import explained, is_embedded, start
     except ImportError as error:
         raise Failure(f"amqpgate: {error.name} is missing: pip install 'amqpgate[pipeline]'") from error
     options = chosen_options()
-    with Console(stderr=True).status("starting Spark") as status, ExitStack() as stack:
-        try:
-            # It ends with this process.
-            spark = start(options.master, options.settings, log_skipped=follow)
-            run = Running(options, spark, status)
-            if is_address(options.folder) and is_embedded(options.master):
+    try:
+        with Console(stderr=True).status("looking") as status, ExitStack() as stack:
+            folder: str | Objects = options.folder
+            if is_address(options.folder) and spark.is_embedded(options.master):
                 copies = stack.enter_context(TemporaryDirectory(prefix="amqpgate-audit-"))
-                run.folder = Objects(options.folder, Path(copies), run.step)
-            with explained("Spark"):
-                yield run
-        except (PipelineError, OSError) as error:
-            raise Failure(f"amqpgate: {error}") from error
+                folder = Objects(options.folder, Path(copies), status.update)
+            is_sparks = only_spark or follow or options.master is not None or bool(options.settings)
+            engine = choose(folder, options.engine, is_sparks=is_sparks)
+            stack.enter_context(frames.engine(engine))
+            session: SparkSession | DuckDBSession
+            if engine == "local":
+                stack.enter_context(local.explained())
+                session = local.start()
+                stack.callback(session.stop)
+            else:
+                status.update("starting Spark")
+                # It ends with this process.
+                session = spark.start(options.master, options.settings, log_skipped=follow)
+                stack.enter_context(spark.explained("Spark"))
+            run = Running(options, session, status)
+            run.folder = folder
+            yield run
+    except (PipelineError, OSError) as error:
+        raise Failure(f"amqpgate: {error}") from error

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
@@ -29,14 +30,10 @@ def write(frame: DataFrame, form: Literal["table", "csv", "json"], out: IO[str])
 
     They are fetched part by part. Times are UTC. A list of numbers is a small plot for people.
     """
-    frame = _times_as_text(frame)
-    if form == "json":
-        for row in frame.toLocalIterator():
-            out.write(json.dumps(row.asDict(recursive=True), ensure_ascii=False) + "\n")
-    elif form == "csv":
-        write_rows(frame.columns, frame.toLocalIterator(), form, out)
-    else:
-        write_rows(frame.columns, frame.limit(MOST_ROWS + 1).collect(), form, out)
+    from amqpgate.pipeline.frames import rows_of
+
+    rows = rows_of(frame, MOST_ROWS + 1 if form == "table" else None)
+    write_rows(frame.columns, (tuple(row.values()) for row in rows), form, out)
 
 
 def write_rows(
@@ -46,6 +43,7 @@ def write_rows(
     out: IO[str],
 ) -> None:
     """Rows that are here already, in the same forms."""
+    rows = ([_plain(value) for value in row] for row in rows)
     if form == "table":
         shown = list(islice(rows, MOST_ROWS + 1))
         _print_table(names, shown[:MOST_ROWS], out)
@@ -75,21 +73,6 @@ def replaced(path: str | None) -> Iterator[IO[str]]:
         unfinished.unlink(missing_ok=True)
 
 
-def _times_as_text(frame: DataFrame) -> DataFrame:
-    """Spark hands times out in the time zone of this process, and without saying so."""
-    from pyspark.sql.functions import col, date_format
-    from pyspark.sql.types import TimestampType
-
-    return frame.select(
-        [
-            date_format(field.name, "yyyy-MM-dd'T'HH:mm:ss'Z'").alias(field.name)
-            if isinstance(field.dataType, TimestampType)
-            else col(field.name)
-            for field in frame.schema
-        ]
-    )
-
-
 def _print_table(names: Sequence[str], rows: Sequence[Sequence[object]], out: IO[str]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -104,6 +87,11 @@ def _print_table(names: Sequence[str], rows: Sequence[Sequence[object]], out: IO
         table.add_row(*(Text(_word(value)) for value in row))
     # Only a terminal has a width.
     Console(file=out, width=None if out.isatty() else 10_000).print(table)
+
+
+def _plain(value: object) -> object:
+    """Times as text, UTC."""
+    return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value
 
 
 def _word(value: object) -> str:

@@ -154,11 +154,8 @@ def _show_rules(run: Running, found: Recommendation) -> None:
         )
         for policy, grant in found.rules
     ]
-    schema = (
-        "policy string, rule string, operations string, requests long, messages long, first timestamp, "
-        "last timestamp, confidence string"
-    )
-    run.write(run.spark.createDataFrame(rows, schema))
+    names = ("policy", "rule", "operations", "requests", "messages", "first", "last", "confidence")
+    run.write_rows(rows, names)
 
 
 @click.command(short_help="What policies allow, and when it was last needed.")

@@ -106,14 +106,14 @@ def _of_definitions(target: Target, is_quorum: Callable[[str], bool]) -> list[tu
 
 def _of_records(target: Target, is_quorum: Callable[[str], bool]) -> list[tuple[object, ...]]:
     with running() as run:
-        from amqpgate.pipeline.preflight import SCHEMA, seen
+        from amqpgate.pipeline.preflight import seen
         from amqpgate.policy.tools.preflight import troubles
 
         found = seen(run.read("usage").frame, run.read("events").frame, is_quorum)
         if found.left_out:
             click.echo(f"{found.left_out:,} rows with the fewest requests are left out", err=True)
         rows = [_row(trouble, one) for one in found.requests for trouble in troubles(one.request, target)]
-        run.write(run.spark.createDataFrame(rows, SCHEMA))
+        run.write_rows(rows, _COLUMNS)
         return rows
 
 

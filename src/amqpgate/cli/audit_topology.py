@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from amqpgate.pipeline.graph import Node, NodeKind, Topology
 
 
-_EDGES = "source string, kind string, target string, messages long, bytes long, last timestamp, keys string"
-_DRIFT = "change string, what string, source string, target string, messages long"
-_UNUSED = "kind string, vhost string, name string, target string, key string, declared timestamp, why string"
+_EDGES = ("source", "kind", "target", "messages", "bytes", "last", "keys")
+_DRIFT = ("change", "what", "source", "target", "messages")
+_UNUSED = ("kind", "vhost", "name", "target", "key", "declared", "why")
 
 
 def _topology(run: Running, since: datetime | None = None, until: datetime | None = None) -> Topology:
@@ -41,10 +41,6 @@ def _rows(found: Sequence[AttrsInstance]) -> list[tuple[object, ...]]:
     import attrs
 
     return [attrs.astuple(one) for one in found]
-
-
-def _write(run: Running, rows: list[tuple[object, ...]], schema: str) -> None:
-    run.write(run.spark.createDataFrame(rows, schema))
 
 
 @click.command(short_help="Who sends what to whom: a table, a graph or a picture.")
@@ -82,7 +78,7 @@ def topology(graph: Literal["graphml", "mermaid", "html"] | None) -> None:
                 )
                 for one in found.edges
             ]
-            _write(run, rows, _EDGES)
+            run.write_rows(rows, _EDGES)
             return
         title = f"Topology of {run.options.folder}"
         text = {
@@ -108,7 +104,7 @@ def unused() -> None:
     with running() as run:
         from amqpgate.pipeline.graph import unused as unused_
 
-        _write(run, _rows(unused_(_topology(run))), _UNUSED)
+        run.write_rows(_rows(unused_(_topology(run))), _UNUSED)
 
 
 @click.command("blast-radius", short_help="Who notices when a queue, an exchange or a user fails.")
@@ -143,7 +139,7 @@ def blast_radius(queue: str | None, exchange: str | None, user: str | None) -> N
             (one.hops, one.touch, one.node.kind, one.node.name, one.node.vhost)
             for one in radius(found, failing)
         ]
-        _write(run, rows, "hops int, touch string, kind string, name string, vhost string")
+        run.write_rows(rows, ("hops", "touch", "kind", "name", "vhost"))
 
 
 def _near(found: Topology, failing: Node) -> str:
@@ -174,4 +170,4 @@ def drift(before: datetime, after: datetime) -> None:
             _topology(run, day, day + timedelta(days=1))
             for day in (before.replace(tzinfo=UTC), after.replace(tzinfo=UTC))
         ]
-        _write(run, _rows(drift_(*told)), _DRIFT)
+        run.write_rows(_rows(drift_(*told)), _DRIFT)

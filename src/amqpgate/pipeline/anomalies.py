@@ -9,12 +9,13 @@ always sent exactly a thousand is not far out with a thousand and one.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
+from amqpgate.pipeline.frames import F
 from amqpgate.pipeline.topology import traffic
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 #: Scores beyond this are far out, on either side.
 FAR_OUT: Final = 3.5
@@ -100,7 +101,12 @@ def scored(usage: DataFrame, begin: datetime, end: datetime) -> DataFrame:
     spread = F.greatest(deviation, F.col("usual") / 10, F.lit(1.0))
     return (
         compared.select(*_WHO, "hour", "weeks", metrics.alias("one"))
-        .select(*_WHO, "hour", "weeks", "one.*")
+        .select(
+            *_WHO,
+            "hour",
+            "weeks",
+            *(F.col(f"one.{name}").alias(name) for name in ("metric", "value", "before")),
+        )
         .withColumn("usual", usual)
         .withColumn("score", F.lit(0.6745) * (F.col("value") - F.col("usual")) / spread)
         .select(*_WHO, "hour", "metric", "value", "usual", "score", "weeks")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from amqpgate.pipeline.frames import F, Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 #: The columns of ``denials``. ``times`` says how often, ``principals`` to how many users; ``users`` names
 #: those with the most, at most ``MOST_USERS``. ``trend`` has ``times`` of each of ``PARTS`` equal parts of

@@ -49,6 +49,12 @@ class Objects:
             self._look()
         return sorted(self._size)
 
+    @property
+    def size(self) -> int:
+        """Of all objects, in bytes."""
+        self.paths()
+        return sum(self._size.values())
+
     def _look(self) -> None:
         start, _, options = self.address.removeprefix(_SCHEME).partition("?")
         start = start.rstrip("/")

@@ -10,26 +10,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
 
+from amqpgate.pipeline.frames import F
 from amqpgate.pipeline.topology import folded_name
 from amqpgate.policy.tools.preflight import LARGEST_BODY, BrokerRequest, Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
 
 #: Rows that one process takes.
 MOST: Final = 20_000
 
 #: Of a declare, beside its arguments.
 _DETAILS: Final = ("type", "durable", "exclusive", "auto_delete")
-
-#: Of the answer.
-SCHEMA: Final = (
-    "outcome string, item string, vhost string, user string, request string, name string, times long, "
-    "first timestamp, last timestamp, what string, mended_by string"
-)
 
 
 @attrs.frozen(kw_only=True)

@@ -18,11 +18,11 @@ from urllib.parse import unquote
 import attrs
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.frames import F
 from amqpgate.pipeline.objects import Objects
 from amqpgate.pipeline.spark import explained
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
@@ -109,16 +109,8 @@ def read(
     Raises ``PipelineError``.
     """
     span = span or Span()
-    found = newest(folder.paths() if isinstance(folder, Objects) else list_files(spark, folder))
-    if not any(_PARQUET.search(path) or _JSON.search(path) for path in found):
-        raise PipelineError(
-            f"{folder} has no audit records: neither {{events,usage}}/date=*/*.parquet nor *.json, *.jsonl"
-        )
-    wanted = [path for path in found if _wanted(path, span)]
-    parquet = [
-        path for path in wanted if (at := _PARQUET.search(path)) and at[2] == sort and at[1] not in leave_out
-    ]
-    lines = [path for path in wanted if _JSON.search(path)]
+    found = folder.paths() if isinstance(folder, Objects) else list_files(spark, folder)
+    parquet, lines = chosen(found, folder, sort, span, leave_out)
     if isinstance(folder, Objects):
         folder.copy([*parquet, *lines])
     parts: list[RecordTable] = []
@@ -140,6 +132,25 @@ def read(
         paths=tuple(path for part in parts for path in part.paths),
         lines=next((part.lines for part in parts if part.lines is not None), None),
     )
+
+
+def chosen(
+    found: Iterable[str], folder: str | Objects, sort: Sort, span: Span, leave_out: Container[str]
+) -> tuple[list[str], list[str]]:
+    """Of all files of a folder those of Parquet, and those of JSON lines, that may have what is wanted.
+
+    Raises ``PipelineError`` where none is one of records.
+    """
+    there = newest(found)
+    if not any(_PARQUET.search(path) or _JSON.search(path) for path in there):
+        raise PipelineError(
+            f"{folder} has no audit records: neither {{events,usage}}/date=*/*.parquet nor *.json, *.jsonl"
+        )
+    wanted = [path for path in there if _wanted(path, span)]
+    parquet = [
+        path for path in wanted if (at := _PARQUET.search(path)) and at[2] == sort and at[1] not in leave_out
+    ]
+    return parquet, [path for path in wanted if _JSON.search(path)]
 
 
 def key_of(vhost: str) -> str:
@@ -269,6 +280,12 @@ def _versions(frame: DataFrame, sort: Sort, version: Column) -> Mapping[str, _Ve
     with explained(f"looking into the {sort}"):
         for path, number, records in counted.collect():
             found[_address(path)][number] += records
+    refuse_later(found)
+    return found
+
+
+def refuse_later(found: Mapping[str, _Versions]) -> None:
+    """Raises ``PipelineError`` if a file has records of a later version than this program knows."""
     if later := {
         path: number
         for path, some in sorted(found.items())
@@ -280,4 +297,3 @@ def _versions(frame: DataFrame, sort: Sort, version: Column) -> Mapping[str, _Ve
             f"{path} has records of schema version {number} ({len(later)} of {len(found)} files have "
             f"later ones than {SCHEMA_VERSION}, which is all that this amqpgate reads): use a later amqpgate"
         )
-    return found

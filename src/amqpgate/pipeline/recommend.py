@@ -8,17 +8,14 @@ or only how many words there are; and more than `MAX_USES` altogether are an err
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
-
-from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from amqpgate.errors import ConfigError
 from amqpgate.pipeline import names, templates
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.frames import F, Kind, with_columns
 from amqpgate.pipeline.judge import ASKED, columns_asked
 from amqpgate.pipeline.recommendation import Recommendation, recommend_for
 from amqpgate.pipeline.replay import judged
@@ -31,6 +28,7 @@ from amqpgate.policy.tools.writing import flow
 
 if TYPE_CHECKING:
     import pyarrow
+    from pyspark.sql import Column, DataFrame, Row
 
 #: Shapes of the routing keys that one user publishes to one exchange.
 MAX_SHAPES: Final = 2_000
@@ -55,14 +53,12 @@ _BY: Final = (
     *("routing_key_is_template", *_LEADS),
 )
 
-_ADDED: Final = StructType(
-    [
-        StructField("key_shape", StringType()),
-        StructField("key_pieces", ArrayType(StringType())),
-        StructField("queue_shape", StringType()),
-        StructField("queue_pieces", ArrayType(StringType())),
-    ]
-)
+_ADDED: Final[Mapping[str, Kind]] = {
+    "key_shape": "string",
+    "key_pieces": "strings",
+    "queue_shape": "string",
+    "queue_pieces": "strings",
+}
 
 
 def recommend(usage: DataFrame, bounds: TemplateBounds = DEFAULT) -> Recommendation:
@@ -106,8 +102,7 @@ def folded(usage: DataFrame) -> DataFrame:
     }
     allowed = usage.where((F.col("verdict") == "allow") & F.col("operation").isin(*named)).withColumns(leads)
     distinct = distinct_requests(allowed, [*_BY, "routing_key", "queue"])
-    schema = StructType([*distinct.schema.fields, *_ADDED.fields])
-    shaped = distinct.mapInArrow(_shapes, schema)
+    shaped = with_columns(distinct, _shapes, _ADDED)
     pieces = {
         f"{what}_{end}_{place}": function(F.get(f"{what}_pieces", F.lit(place)))
         for what in ("key", "queue")
@@ -208,7 +203,7 @@ def _shapes(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBa
             for part in (0, 1)
         ]
         yield pyarrow.RecordBatch.from_arrays(
-            [*batch.columns, *columns], names=[*batch.schema.names, *_ADDED.names]
+            [*batch.columns, *columns], names=[*batch.schema.names, *_ADDED]
         )
 
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
-
+from amqpgate.pipeline.frames import F, with_columns
 from amqpgate.pipeline.judge import ASKED, columns_asked, judge_of
 from amqpgate.pipeline.requests import distinct_requests
 from amqpgate.policy import Source, build
@@ -20,6 +17,7 @@ from amqpgate.policy.kinds.common import DefaultAccess
 
 if TYPE_CHECKING:
     import pyarrow
+    from pyspark.sql import Column, DataFrame
 
     _Batches: TypeAlias = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 
@@ -56,8 +54,8 @@ def judged(
 ) -> DataFrame:
     """The requests with three more columns: the answer (``name``), ``name``_policy and ``name``_rule."""
     added = [name, f"{name}_policy", f"{name}_rule"]
-    schema = StructType([*requests.schema.fields, *(StructField(one, StringType()) for one in added)])
-    return requests.mapInArrow(_judging(tuple(sources), default_access, tuple(added)), schema)
+    judging = _judging(tuple(sources), default_access, tuple(added))
+    return with_columns(requests, judging, dict.fromkeys(added, "string"))
 
 
 def _judging(sources: tuple[Source, ...], default_access: DefaultAccess, added: tuple[str, ...]) -> _Batches:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
 
 from amqpgate.pipeline.anomalies import anomalies
 from amqpgate.pipeline.denials import denials
+from amqpgate.pipeline.frames import F, kept
 from amqpgate.pipeline.graph import unused
 from amqpgate.pipeline.reading import Skipped
 from amqpgate.pipeline.replay import changes, replay, summary
@@ -30,11 +29,14 @@ from amqpgate.pipeline.report_parts import (
     Section,
     Word,
 )
-from amqpgate.pipeline.report_rows import Axis, kept, plot, table, time_of
+from amqpgate.pipeline.report_rows import Axis, plot, table, time_of
 from amqpgate.pipeline.report_upgrade import upgrade
 from amqpgate.pipeline.topology import topology
 from amqpgate.pipeline.usage import usage_by
 from amqpgate.policy import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
 
 _HOUR: Final = timedelta(hours=1)
 
@@ -147,8 +149,11 @@ def _facts(used: DataFrame, seen: _ReportSeen) -> tuple[tuple[str, Cell], ...]:
 
 def _traffic(used: DataFrame, axis: Axis, wanted: Wanted) -> Section:
     names = ("published", "published_bytes", "delivered", "delivered_bytes", "refused")
-    sums = [F.sum(name).alias(name) for name in names]
-    busiest = F.desc(F.col("published") + F.col("delivered") + F.col("refused"))
+    sums = [
+        *(F.sum(name).alias(name) for name in names),
+        F.sum(F.col("published") + F.col("delivered") + F.col("refused")).alias("all"),
+    ]
+    busiest = F.desc("all")
     vhosts = used.groupBy("vhost").agg(*sums).orderBy(busiest, "vhost")
     users = (
         used.groupBy("user").agg(F.count_distinct("vhost").alias("vhosts"), *sums).orderBy(busiest, "user")

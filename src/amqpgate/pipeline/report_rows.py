@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from operator import and_
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import attrs
-from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F
-from pyspark.sql.types import TimestampType
 
+from amqpgate.pipeline.frames import F, times_of
 from amqpgate.pipeline.report_parts import Cell, Plot, ReportTable, Series, Word
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
 
 #: Steps of a plot, at most.
 MOST_STEPS: Final = 240
@@ -116,11 +116,7 @@ def table(
 ) -> ReportTable:
     """The first rows of the frame, and how many more there are. ``row`` is given times in seconds."""
     # Spark would hand times out in the time zone of this process.
-    seconds = {
-        field.name: F.unix_seconds(field.name)
-        for field in frame.schema
-        if isinstance(field.dataType, TimestampType)
-    }
+    seconds = {name: F.unix_seconds(name) for name in times_of(frame)}
     found = frame.limit(top).withColumns(seconds).collect()
     return ReportTable(
         title=title,
@@ -129,16 +125,6 @@ def table(
         more=frame.count() - top if len(found) == top else 0,
         nothing=nothing,
     )
-
-
-@contextmanager
-def kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """The frame, computed once. For what is much smaller than the records."""
-    frame = frame.persist()
-    try:
-        yield frame
-    finally:
-        frame.unpersist()
 
 
 def time_of(seconds: int) -> datetime:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Final
 
 from amqpgate.pipeline.preflight import Seen, seen
 from amqpgate.pipeline.report_parts import Cell, Octets, ReportTable, Section, Word
 from amqpgate.policy.tools.preflight import FAILS, Target, Trouble, troubles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 #: What the report is about; ``audit preflight`` has the others.
 TARGET: Final[Target] = "4.3"

@@ -7,11 +7,13 @@ which costs time per request comes after this.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from amqpgate.pipeline.frames import F
 from amqpgate.policy import OPERATIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 #: What is summed up per request.
 SUMS = ("requests", "messages", "bytes", "first", "last")

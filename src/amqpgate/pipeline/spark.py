@@ -56,10 +56,11 @@ def is_embedded(master: str | None) -> bool:
 
 
 def _chosen(master: str | None) -> str | None:
-    return master or (None if _submitted() else EMBEDDED)
+    return master or (None if is_submitted() else EMBEDDED)
 
 
-def _submitted() -> bool:
+def is_submitted() -> bool:
+    """Whether spark-submit started this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -77,7 +78,7 @@ def start(
         wanted |= EMBEDDED_SETTINGS
         # Else Spark looks up the machine's own name, and does not start where nobody knows that.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if not _submitted() and SparkSession.getActiveSession() is None:
+    if not is_submitted() and SparkSession.getActiveSession() is None:
         _prepare()
         skipped = "warn" if log_skipped else "off"
         log = f"-Dlog4j2.configurationFile={_LOG.as_uri()} -Damqpgate.log.skipped={skipped}"

@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
-
 from amqpgate.pipeline import names, templates
+from amqpgate.pipeline.frames import F, with_columns
 from amqpgate.pipeline.graph import Declared, Edge, Node, NodeKind, ReplayedBinding, Topology, merged
 
 if TYPE_CHECKING:
     import pyarrow
+    from pyspark.sql import Column, DataFrame, Row
 
 #: Rows of traffic, and of declared things, that one process takes.
 MAX_EDGES: Final = 20_000
@@ -100,11 +98,8 @@ def traffic(usage: DataFrame) -> DataFrame:
         .groupBy("user", "vhost", "operation", "exchange", "queue", "routing_key")
         .agg(*_sums())
     )
-    schema = StructType(
-        [*distinct.schema.fields, StructField("key", StringType()), StructField("name", StringType())]
-    )
     return (
-        distinct.mapInArrow(_folding, schema)
+        with_columns(distinct, _folding, {"key": "string", "name": "string"})
         .groupBy("user", "vhost", "operation", "exchange", F.col("name").alias("queue"), "key")
         .agg(*_sums())
         .orderBy(F.desc("messages"), "vhost", "user", "operation", "exchange", "queue", "key")
@@ -183,11 +178,11 @@ def declarations(events: DataFrame) -> DataFrame:
     return latest.select(
         *_THING,
         "last",
-        "said.is_there",
-        "said.type",
+        F.col("said.is_there").alias("is_there"),
+        F.col("said.type").alias("type"),
         F.coalesce(F.col("said.auto_delete") | F.col("said.exclusive"), F.lit(False)).alias("is_fleeting"),
-        "said.dead_letters_to",
-        "said.alternate",
+        F.col("said.dead_letters_to").alias("dead_letters_to"),
+        F.col("said.alternate").alias("alternate"),
     ).orderBy(F.desc("last"), *_THING)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from amqpgate.pipeline.frames import F, begin_of, window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 #: The columns of ``usage_by``. ``published`` is what the principal sent, ``delivered`` what it got (also by
 #: basic.get, and returned messages), ``refused`` what policies denied; all in messages. Bytes are of bodies.
@@ -32,7 +34,7 @@ def usage_by(usage: DataFrame, per: Literal["minute", "hour", "day"]) -> DataFra
     sent, got = F.col("operation").isin(*_SENT), F.col("operation").isin(*_GOT)
     minutes = (
         usage.filter(sent | got)
-        .groupBy(F.window("window_start", "1 minute"), *_WHO)
+        .groupBy(window("window_start", "minute"), *_WHO)
         .agg(
             F.sum(F.when(sent & ~refused, F.col("messages")).otherwise(0)).alias("published"),
             F.sum(F.when(sent & ~refused, F.col("bytes")).otherwise(0)).alias("published_bytes"),
@@ -48,12 +50,12 @@ def usage_by(usage: DataFrame, per: Literal["minute", "hour", "day"]) -> DataFra
         )
     )
     if per != "minute":
-        minutes = minutes.groupBy(F.window("window", f"1 {per}"), *_WHO).agg(
+        minutes = minutes.groupBy(window("window", per), *_WHO).agg(
             *(F.sum(name).alias(name) for name in _SUMS),
             *(F.max(name).alias(name) for name in ("peak_messages_per_second", "peak_bytes_per_second")),
         )
     return minutes.select(
-        F.col("window.start").alias("start"),
+        begin_of("window").alias("start"),
         *_WHO,
         *_SUMS,
         "peak_messages_per_second",

@@ -1,0 +1,42 @@
+"""Which engine a job runs on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal
+
+from amqpgate.pipeline import spark
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.frames import Engine
+from amqpgate.pipeline.objects import Objects
+from amqpgate.pipeline.places import local_files
+
+#: Files of at most so many bytes are looked at in this process: some millions of records in Parquet.
+MOST_LOCAL: Final = 256 << 20
+
+
+def choose(
+    folder: str | Objects, asked: Literal["auto", "local", "spark"], *, is_sparks: bool = False
+) -> Engine:
+    """The engine for that folder. ``is_sparks``: the job, or an option of it, is only Spark's.
+
+    Raises ``PipelineError`` where there is no such folder, or it is not for the engine that was asked for.
+    """
+    files = None if isinstance(folder, Objects) else local_files(folder)
+    if asked == "local" and is_sparks:
+        raise PipelineError("--engine local has no --follow, --master or --conf: leave them out, or it")
+    if asked == "local" and files is None and not isinstance(folder, Objects):
+        raise PipelineError(f"{folder} is not of this machine: use --engine spark")
+    if asked != "auto":
+        return asked
+    if is_sparks or spark.is_submitted() or (files is None and not isinstance(folder, Objects)):
+        return "spark"
+    size = folder.size if isinstance(folder, Objects) else sum(map(_size, files or ()))
+    return "local" if size <= MOST_LOCAL else "spark"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,133 @@
+"""Plans that two engines run: Spark's, and DuckDB's in this process.
+
+A verb is written once, as a plan over data frames with the names of PySpark. SQLFrame has the same frames
+over DuckDB. ``F`` and ``Window`` are those of the engine in force; frames of one engine do not mix with
+columns of the other. What the engines name otherwise is here; functions that SQLFrame does not have are in
+`local_functions`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import Column, DataFrame, Window
+    from pyspark.sql import functions as F
+
+    Batches: TypeAlias = Iterator[pyarrow.RecordBatch]
+
+#: Of a column: text, or a list of text.
+Kind: TypeAlias = Literal["string", "strings"]
+#: What runs a plan.
+Engine: TypeAlias = Literal["spark", "local"]
+
+#: Spark's own threads, which hand over batches of a stream, see the default.
+_ENGINE: Final[ContextVar[Engine]] = ContextVar("engine", default="spark")
+_MODULES: Final[Mapping[Engine, tuple[str, str]]] = {
+    "spark": ("pyspark.sql", "pyspark.sql.functions"),
+    "local": ("sqlframe.duckdb", "amqpgate.pipeline.local_functions"),
+}
+
+
+@contextmanager
+def engine(name: Engine) -> Iterator[None]:
+    """Plans are made for that engine inside."""
+    before = _ENGINE.set(name)
+    try:
+        yield
+    finally:
+        _ENGINE.reset(before)
+
+
+def current() -> Engine:
+    """The engine in force."""
+    return _ENGINE.get()
+
+
+if not TYPE_CHECKING:
+
+    class _InForce:
+        """Names of a module or class of the engine in force."""
+
+        def __init__(self, place: Callable[[Engine], Any]) -> None:
+            self._place = place
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._place(_ENGINE.get()), name)
+
+    F = _InForce(lambda name: importlib.import_module(_MODULES[name][1]))
+    Window = _InForce(lambda name: importlib.import_module(_MODULES[name][0]).Window)
+
+
+def with_columns(
+    frame: DataFrame, function: Callable[[Batches], Batches], added: Mapping[str, Kind]
+) -> DataFrame:
+    """The frame with columns that a function of Arrow batches appends, in that order."""
+    if _ENGINE.get() == "local":
+        from amqpgate.pipeline.local import from_batches
+
+        return from_batches(frame, function, added)
+    from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+    types = {"string": StringType(), "strings": ArrayType(StringType())}
+    more = [StructField(name, types[kind]) for name, kind in added.items()]
+    return frame.mapInArrow(function, StructType([*frame.schema.fields, *more]))
+
+
+def window(time: str, per: Literal["minute", "hour", "day"]) -> Column:
+    """The span of time that a record counts in, to group by; ``time`` may be such a span, too.
+
+    On Spark a stream with a watermark needs just that; ``begin_of`` has its start.
+    """
+    if _ENGINE.get() == "local":
+        return F.date_trunc(per, time).alias("window")
+    return F.window(time, f"1 {per}")
+
+
+def begin_of(window: str) -> Column:
+    """When it begins."""
+    return F.col(window if _ENGINE.get() == "local" else f"{window}.start")
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """The frame, computed once. For what is much smaller than the records."""
+    if _ENGINE.get() == "local":
+        from amqpgate.pipeline.local import computed
+
+        yield computed(frame)
+        return
+    frame = frame.persist()
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
+
+
+def times_of(frame: DataFrame) -> tuple[str, ...]:
+    """The columns that are times."""
+    # Both engines have a class of this name.
+    return tuple(field.name for field in frame.schema if type(field.dataType).__name__ == "TimestampType")
+
+
+def rows_of(frame: DataFrame, most: int | None = None) -> Iterator[dict[str, object]]:
+    """All rows in the frame's order, or the first, part by part; times are text or have a time zone."""
+    if most is not None:
+        frame = frame.limit(most)
+    if _ENGINE.get() == "local":
+        from amqpgate.pipeline.local import rows_of as rows
+
+        yield from rows(frame)
+        return
+    # Spark hands times out in the time zone of this process, and without saying so.
+    times = {name: F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss'Z'") for name in times_of(frame)}
+    for row in frame.withColumns(times).toLocalIterator():
+        yield row.asDict(recursive=True)
+
+
+__all__ = ["F", "Window"]

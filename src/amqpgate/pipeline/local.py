@@ -1,0 +1,90 @@
+"""DuckDB in this process, with PySpark's data frames over it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, cast
+
+import duckdb
+import pyarrow
+import pyarrow.dataset
+from sqlframe.duckdb import DuckDBSession
+
+from amqpgate.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlframe.duckdb import DuckDBDataFrame
+
+    from amqpgate.pipeline.frames import Kind
+
+    Batches = Iterator[pyarrow.RecordBatch]
+
+#: Rows of a batch that a function of Python gets.
+_BATCH: Final = 10_000
+_numbers = itertools.count()
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn what DuckDB and Arrow raise inside into a ``PipelineError``."""
+    try:
+        yield
+    except (duckdb.Error, pyarrow.ArrowException) as error:
+        raise PipelineError(str(error).partition("\n")[0]) from error
+
+
+def start() -> DuckDBSession:
+    """A session. Times are UTC, and nothing is fetched from anywhere."""
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "true"}
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    return DuckDBSession(connection)
+
+
+def frame_of(session: DuckDBSession, table: pyarrow.Table | pyarrow.RecordBatchReader) -> DataFrame:
+    """The rows of an Arrow table."""
+    name = f"rows_{next(_numbers)}"
+    session._conn.register(f"{name}_arrow", table)
+    session._conn.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_arrow")  # noqa: S608 - both are ours
+    session._conn.unregister(f"{name}_arrow")
+    return cast("DataFrame", session.table(name))
+
+
+def register(session: DuckDBSession, rows: pyarrow.dataset.Dataset) -> DataFrame:
+    """What is in files, read by each plan that needs it."""
+    name = f"files_{next(_numbers)}"
+    session._conn.register(f"{name}_arrow", rows)
+    session._conn.execute(f"CREATE VIEW {name} AS SELECT * FROM {name}_arrow")  # noqa: S608 - both are ours
+    return cast("DataFrame", session.table(name))
+
+
+def computed(frame: DataFrame) -> DataFrame:
+    """The frame with its rows in memory."""
+    return frame_of(cast("DuckDBDataFrame", frame).session, _arrow(frame))
+
+
+def rows_of(frame: DataFrame) -> Iterator[dict[str, object]]:
+    """All rows."""
+    for batch in _arrow(frame).to_batches(_BATCH):
+        yield from batch.to_pylist()
+
+
+def from_batches(
+    frame: DataFrame, function: Callable[[Batches], Batches], added: Mapping[str, Kind]
+) -> DataFrame:
+    """The rows with what the function appends to batches of them."""
+    table = _arrow(frame)
+    types = {"string": pyarrow.string(), "strings": pyarrow.list_(pyarrow.string())}
+    schema = pyarrow.schema([*table.schema, *((name, types[kind]) for name, kind in added.items())])
+    batches = function(iter(table.to_batches(_BATCH)))
+    return frame_of(cast("DuckDBDataFrame", frame).session, pyarrow.Table.from_batches(batches, schema))
+
+
+def _arrow(frame: DataFrame) -> pyarrow.Table:
+    """Its rows. Not by SQLFrame, which asks DuckDB in a way that is deprecated."""
+    duck = cast("DuckDBDataFrame", frame)
+    return duck.session._conn.sql(duck.sql("duckdb", optimize=False, pretty=False)).to_arrow_table()

@@ -1,0 +1,21 @@
+"""Files of a folder of records on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from amqpgate.pipeline.errors import PipelineError
+
+
+def local_files(folder: str) -> list[Path] | None:
+    """All files below it, or itself, sorted; without names that begin with ``_`` or ``.``, and what is below
+    those. None of a folder elsewhere. Raises ``PipelineError`` if it is not there."""
+    parts = urlsplit(folder)
+    if parts.scheme not in ("", "file"):
+        return None
+    root = Path(unquote(parts.path) if parts.scheme else folder).absolute()
+    if not root.exists():
+        raise PipelineError(f"{folder}: no such file or folder")
+    found = [root] if root.is_file() else (path for path in root.rglob("*") if path.is_file())
+    return sorted(path for path in found if all(part[0] not in "_." for part in path.relative_to(root).parts))
