@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 import duckdb
 import pyarrow
@@ -17,8 +17,6 @@ from amqpgate.pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlframe.duckdb import DuckDBDataFrame
-
-    from amqpgate.pipeline.frames import Kind
 
     Batches = Iterator[pyarrow.RecordBatch]
 
@@ -74,7 +72,9 @@ def rows_of(frame: DataFrame) -> Iterator[dict[str, object]]:
 
 
 def from_batches(
-    frame: DataFrame, function: Callable[[Batches], Batches], added: Mapping[str, Kind]
+    frame: DataFrame,
+    function: Callable[[Batches], Batches],
+    added: Mapping[str, Literal["string", "strings"]],
 ) -> DataFrame:
     """The rows with what the function appends to batches of them."""
     table = _arrow(frame)
