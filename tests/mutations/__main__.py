@@ -12,23 +12,25 @@ from time import perf_counter
 
 from tests.mutations.faults import MUTATIONS, ROOT, Mutation
 
-#: Seconds for one fault.
+#: Seconds for one fault, and for a copy without any: what the simulator says of that is no fault's.
 _PATIENCE = 600
+_CONTROL = 60
 
 
-def _copy(mutation: Mutation, tree: Path) -> None:
+def _copy(mutation: Mutation | None, tree: Path) -> None:
     for room in ("src", "tests", "spec", "policies"):
         shutil.copytree(ROOT / room, tree / room, ignore=shutil.ignore_patterns("__pycache__"))
-    path = tree / mutation.path
-    path.write_text(mutation.apply(path.read_text()))
+    if mutation is not None:
+        path = tree / mutation.path
+        path.write_text(mutation.apply(path.read_text()))
 
 
-def _found(mutation: Mutation) -> str | None:
-    """What the simulator says of it; None: nothing."""
+def _found(mutation: Mutation | None, seconds: int = _PATIENCE) -> str | None:
+    """What the simulator says of a copy with that fault; None: nothing."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as name:
         tree = Path(name)
         _copy(mutation, tree)
-        words = ("--seed", "mutations", "--seconds", str(_PATIENCE), "--failures", "1", "--shrinking", "0")
+        words = ("--seed", "mutations", "--seconds", str(seconds), "--failures", "1", "--shrinking", "0")
         done = subprocess.run(
             [sys.executable, "-m", "tests.simulation", *words],
             cwd=tree,
@@ -41,15 +43,19 @@ def _found(mutation: Mutation) -> str | None:
         if line.startswith("FAILED"):
             return line.removeprefix("FAILED ")
     if done.returncode:
-        raise RuntimeError(f"{mutation.name}: the simulator did not run\n{done.stdout}{done.stderr}")
+        raise RuntimeError(f"the simulator did not run\n{done.stdout}{done.stderr}")
     return None
 
 
 def main(names: list[str]) -> int:
-    """0 where every fault is found."""
+    """0 where every fault is found, and nothing in a copy without one."""
     unknown = set(names) - {one.name for one in MUTATIONS}
     if unknown:
         print(f"no such fault: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    print(f"no fault, {_CONTROL} s", flush=True)
+    if (said := _found(None, _CONTROL)) is not None:
+        print(f"the copy without a fault failed, so no other is told apart: {said}", file=sys.stderr)
         return 2
     missed = 0
     for mutation in MUTATIONS:
