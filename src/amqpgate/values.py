@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from attrs import frozen
 else:
+    import linecache
+
     import attrs
 
     def frozen(cls=None, /, **options):
@@ -22,6 +24,7 @@ else:
         if options.get("eq") is not False and "__hash__" not in cls.__dict__:
             options["unsafe_hash"] = True
         has_repr = options.pop("repr", True) and "__repr__" not in cls.__dict__
+        linecache.clearcache()
         made = attrs.define(cls, on_setattr=attrs.setters.NO_OP, repr=False, **options)
         if has_repr:
             made.__repr__ = _repr

@@ -1,50 +1,18 @@
-"""``python -m tests.mutations [NAME...]``: put faults into copies, and say what finds them."""
+"""``python -m tests.mutations [NAME...]``: put faults into copies, and say who finds them."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
-from tests.mutations.faults import MUTATIONS, ROOT, Mutation
+from tests.mutations.faults import MUTATIONS
+from tests.mutations.finders import Verdicts, copy_of, judged, simulated, steady
 
-#: Seconds for one fault, and for a copy without any: what the simulator says of that is no fault's.
-_PATIENCE = 600
+#: Seconds that the simulator has for a fault that conformance has not found, and for any other copy.
+_PATIENCE = 540
 _CONTROL = 60
-
-
-def _copy(mutation: Mutation | None, tree: Path) -> None:
-    for room in ("src", "tests", "spec", "policies"):
-        shutil.copytree(ROOT / room, tree / room, ignore=shutil.ignore_patterns("__pycache__"))
-    if mutation is not None:
-        path = tree / mutation.path
-        path.write_text(mutation.apply(path.read_text()))
-
-
-def _found(mutation: Mutation | None, seconds: int = _PATIENCE) -> str | None:
-    """What the simulator says of a copy with that fault; None: nothing."""
-    with tempfile.TemporaryDirectory(prefix="mutation-") as name:
-        tree = Path(name)
-        _copy(mutation, tree)
-        words = ("--seed", "mutations", "--seconds", str(seconds), "--failures", "1", "--shrinking", "0")
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.simulation", *words],
-            cwd=tree,
-            env=os.environ | {"PYTHONPATH": str(tree / "src")},
-            capture_output=True,
-            text=True,
-            timeout=2 * _PATIENCE,
-        )
-    for line in done.stdout.splitlines():
-        if line.startswith("FAILED"):
-            return line.removeprefix("FAILED ")
-    if done.returncode:
-        raise RuntimeError(f"the simulator did not run\n{done.stdout}{done.stderr}")
-    return None
 
 
 def main(names: list[str]) -> int:
@@ -53,19 +21,38 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no such fault: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    print(f"no fault, {_CONTROL} s", flush=True)
-    if (said := _found(None, _CONTROL)) is not None:
+    print(f"no fault: the simulator for {_CONTROL} s, conformance three times", flush=True)
+    with copy_of(None) as tree:
+        said = simulated(tree, _CONTROL)
+    if said is not None:
         print(f"the copy without a fault failed, so no other is told apart: {said}", file=sys.stderr)
         return 2
+    expected = steady()
+    print(f"{len(expected)} verdicts of conformance are always the same", flush=True)
     missed = 0
     for mutation in MUTATIONS:
         if names and mutation.name not in names:
             continue
-        began = perf_counter()
-        said = _found(mutation)
-        missed += said is None
-        print(f"{mutation.name} | {perf_counter() - began:.0f} s | {said or 'NOT FOUND'}", flush=True)
+        with copy_of(mutation) as tree:
+            found = [f"{by} after {after:.0f} s: {said}" for by, after, said in _found(tree, expected)]
+        missed += not found
+        print(f"{mutation.name} | {' | '.join(found) or 'NOT FOUND'}", flush=True)
     return 1 if missed else 0
+
+
+def _found(tree: Path, expected: Verdicts) -> Iterator[tuple[str, float, str]]:
+    """Who finds the fault, after how many seconds, and what is said of it.
+
+    The simulator has as long as it takes only where conformance has found nothing.
+    """
+    began = perf_counter()
+    said = judged(tree, expected)
+    if said is not None:
+        yield "conformance", perf_counter() - began, said
+    began = perf_counter()
+    said = simulated(tree, _CONTROL if said is not None else _PATIENCE)
+    if said is not None:
+        yield "the simulator", perf_counter() - began, said
 
 
 if __name__ == "__main__":

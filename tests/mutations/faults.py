@@ -13,6 +13,7 @@ _NUMBERS: Final = f"{_SRC}/gateway/session/confirm_numbers.py"
 _DENIAL: Final = f"{_SRC}/gateway/session/publish_denial.py"
 _ENDPOINT: Final = f"{_SRC}/datapath/endpoint.py"
 _PASSAGE: Final = f"{_SRC}/datapath/passage.py"
+_SETTLING: Final = f"{_SRC}/bridge/v0_10/deliveries.py"
 
 
 @frozen
@@ -89,5 +90,70 @@ MUTATIONS: Final = (
         _ENDPOINT,
         "data, self.stage = whole_only(self.stage), bytearray()",
         'data, self.stage = b"", bytearray()',
+    ),
+    Mutation(
+        "an ack is said twice",
+        _PASSAGE,
+        "                peer.put(self._scratch[first:last])\n",
+        "                peer.put(self._scratch[first:last])\n"
+        "                if last - first == 21:\n"
+        "                    peer.put(self._scratch[first:last])\n",
+    ),
+    Mutation(
+        "an ack in fifty is lost",
+        _PASSAGE,
+        "                peer.put(self._scratch[first:last])\n",
+        "                if last - first != 21 or int(self._schedule.now * 1e6) % 50:\n"
+        "                    peer.put(self._scratch[first:last])\n",
+    ),
+    Mutation(
+        "a body that is cut into frames loses its last byte",
+        f"{_SRC}/datapath/framing.py",
+        "bytes(frame[7 : 7 + size])",
+        "bytes(frame[7 : 6 + size])",
+    ),
+    Mutation(
+        "half a message goes to a shared connection",
+        _ENDPOINT,
+        "data, self.stage = whole_only(self.stage), bytearray()",
+        "data, self.stage = bytes(self.stage), bytearray()",
+    ),
+    Mutation(
+        "a body comes on the channel of another",
+        _PASSAGE,
+        "                CHANNEL.pack_into(scratch, pos + 1, to)\n                pos = stop",
+        "                CHANNEL.pack_into(scratch, pos + 1, max(1, to - 1) if kind == 3 else to)\n"
+        "                pos = stop",
+    ),
+    Mutation(
+        "a silent peer is not found",
+        f"{_SRC}/datapath/pump.py",
+        "now - endpoint.last_received >= 2 * interval",
+        "now - endpoint.last_received >= 2000 * interval",
+    ),
+    Mutation(
+        "a window's credit does not come back",
+        f"{_SRC}/bridge/v0_10/credit.py",
+        "        self.used -= cost",
+        "        self.used -= 0 * cost",
+    ),
+    Mutation(
+        "an accept covers one message more",
+        _SETTLING,
+        "self._main.send(amqp.BasicAck(tags[oldest - 1], multiple=True))",
+        "self._main.send(amqp.BasicAck(tags[oldest - 1] + 1, multiple=True))",
+    ),
+    Mutation(
+        "what is released is rejected",
+        _SETTLING,
+        "return amqp.BasicNack(tag, requeue=True) if self._has_nacks "
+        "else amqp.BasicReject(tag, requeue=True)",
+        "return amqp.BasicReject(tag, requeue=False)",
+    ),
+    Mutation(
+        "old clients have no prefetch",
+        f"{_SRC}/bridge/prefetch.py",
+        "        return 0 if channel is None else channel.limit",
+        "        return 0 if channel is None else 0 * channel.limit",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from amqpgate.datapath.pressure import CHUNK, OWN_WORDS
+from amqpgate.datapath.budgets import CHUNK, OWN_WORDS
 from tests.simulation.client import PATIENCE
 from tests.simulation.ledger import Violation
 

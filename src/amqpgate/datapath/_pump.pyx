@@ -26,15 +26,14 @@ import os
 import socket
 import ssl
 
+from amqpgate.datapath.budgets import (
+    CHUNK as _CHUNK, EVENTS as _EVENTS, LAST_READS as _LAST_READS, OWN_WORDS as _OWN_WORDS, PIECE as _PIECE,
+    ROUND as _ROUND, RUN as _RUN, TURN as _TURN, PumpCounters,
+)
 from amqpgate.datapath.engine import BufferedSocket, End, PeerGoneError, say_end
-from amqpgate.datapath.passage import PIECE as _PIECE, RUN as _RUN
-from amqpgate.datapath.pressure import CHUNK as _CHUNK, OWN_WORDS as _OWN_WORDS
-from amqpgate.datapath.pump import EVENTS as _EVENTS, ROUND as _ROUND
-from amqpgate.datapath.reference import reframe
-from amqpgate.datapath.schedule import TURN as _TURN, PumpCounters
+from amqpgate.datapath.framing import reframe
 from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import Side, ScanResult
-from amqpgate.datapath.turns import LAST_READS as _LAST_READS
 from amqpgate.datapath.wheel import SLOT as _SLOT, Wheel
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT

@@ -5,7 +5,14 @@ from __future__ import annotations
 from struct import Struct
 
 from amqpgate.datapath.tables import ScanResult
-from amqpgate.protocol.frames import FRAME_END, FRAME_HEAD, FRAME_HEARTBEAT, FRAME_OVERHEAD, FRAME_TYPES
+from amqpgate.protocol.frames import (
+    FRAME_END,
+    FRAME_HEAD,
+    FRAME_HEARTBEAT,
+    FRAME_OVERHEAD,
+    FRAME_TYPES,
+    body_frames,
+)
 
 Buffer = bytearray | memoryview
 
@@ -46,3 +53,9 @@ def check_frame(
     elif kind == FRAME_HEARTBEAT and (number or size):
         result = ScanResult.BAD_HEARTBEAT
     return result, kind, number, size, stop
+
+
+def reframe(frame: Buffer | bytes, frame_max: int) -> bytes:
+    """Cut one body frame into body frames of at most ``frame_max`` bytes each."""
+    _kind, channel, size = FRAME_HEAD.unpack_from(frame, 0)
+    return b"".join(body_frames(channel, bytes(frame[7 : 7 + size]), frame_max))

@@ -16,23 +16,19 @@ from __future__ import annotations
 
 import attrs
 
+from amqpgate.datapath.budgets import CHUNK, PIECE, RUN
 from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.departures import Departures
 from amqpgate.datapath.endpoint import PlainLinkEndpoint, PlainPooledEndpoint, PlainRelayEndpoint
 from amqpgate.datapath.engine import PeerGoneError
 from amqpgate.datapath.framing import CHANNEL, check_frame
-from amqpgate.datapath.pressure import CHUNK, Pressure
+from amqpgate.datapath.pressure import Pressure
 from amqpgate.datapath.scanner import reframe, scan
 from amqpgate.datapath.schedule import Schedule
 from amqpgate.datapath.staging import quiet_end
 from amqpgate.datapath.tables import LAST_HARMLESS, OPEN, ScanResult, Side
 from amqpgate.datapath.whole import Walk
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_HEARTBEAT, FRAME_OVERHEAD
-
-#: Frames of one pooled session that are relayed at once, at most; their numbers on the link are kept.
-RUN = 1024
-#: Bytes of what is kept that are looked at at once.
-PIECE = 64 * 1024
 
 #: A frame inside a message, maybe its last, is not passed yet.
 _INSIDE = frozenset({ScanResult.HEADER, ScanResult.BODY, ScanResult.REFRAME})

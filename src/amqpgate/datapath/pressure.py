@@ -21,17 +21,10 @@ from __future__ import annotations
 import select
 from typing import cast
 
+from amqpgate.datapath.budgets import CHUNK, OWN_WORDS
 from amqpgate.datapath.endpoint import PlainLinkEndpoint, PlainPooledEndpoint, PlainRelayEndpoint
 from amqpgate.datapath.engine import BufferedSocket, PooledHandler
 from amqpgate.datapath.schedule import Schedule
-
-#: Bytes per read, into one shared scratch. The more, the fewer wake-ups and system calls; the longer others
-#: wait, too. As a part of what a message costs with 256 KiB: 128 KiB 1.00 to 1.23, 512 KiB 0.84 to 1.00
-#: (0.92 on average), 1 MiB 0.77 to 1.02 (0.88); bodies of 16 B to 64 KiB, both ways (medians of 5 rounds).
-CHUNK = 512 * 1024
-#: What the gateway itself may say to a client that does not read (refusals, close-oks) before it
-#: stops listening to it. Deliveries do not count: a client may publish while it does not read.
-OWN_WORDS = 1024 * 1024
 
 
 class Pressure:

@@ -1,7 +1,7 @@
 """Every established socket in one epoll set, in plain Python: the contract of the compiled pump.
 
 ``step()`` handles what is ready: one bounded read per socket and step, and of its upcalls as many as fit
-into a turn (``schedule.TURN``), so that no sender can starve the rest; the scan; the sends; heartbeats and
+into a turn (``budgets.TURN``), so that no sender can starve the rest; the scan; the sends; heartbeats and
 throttled senders that are due. What does not fit into a step (``ROUND``) waits for the next: first those who
 have not had a turn, then, one after the other, those who have more to say than went into theirs.
 ``fileno()`` is readable whenever a step has something to do, deadlines included (a timerfd in the same epoll
@@ -18,22 +18,16 @@ from collections.abc import Callable
 from typing import cast
 
 from amqpgate.datapath import engine
+from amqpgate.datapath.budgets import EVENTS, ROUND, PumpCounters
 from amqpgate.datapath.departures import Departures, endpoints_of
 from amqpgate.datapath.endpoint import PlainPooledEndpoint, PlainRelayEndpoint
 from amqpgate.datapath.engine import End, HandedOverSocket, Party, PeerGoneError
 from amqpgate.datapath.passage import Passage
 from amqpgate.datapath.pressure import Pressure
-from amqpgate.datapath.schedule import PumpCounters, Schedule
+from amqpgate.datapath.schedule import Schedule
 from amqpgate.datapath.tables import Side
 from amqpgate.datapath.timer import Timer
 from amqpgate.datapath.turns import Turns
-
-#: Sockets handled per step; the driver lets other tasks run between steps.
-EVENTS = 256
-#: Seconds after which a step begins no more turns of those whom epoll names, and as many for those who have
-#: had theirs and have more to say: whoever drives the pump, and new events, wait for two of it and two turns.
-#: See decision 0028 for the measurements.
-ROUND = 2e-3
 
 
 class PlainPump:

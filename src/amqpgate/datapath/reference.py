@@ -56,7 +56,6 @@ from amqpgate.protocol.frames import (
     FRAME_HEARTBEAT,
     FRAME_METHOD,
     FRAME_OVERHEAD,
-    body_frames,
 )
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -70,7 +69,6 @@ __all__ = [
     "Lane",
     "Meter",
     "Rewrite",
-    "reframe",
     "scan",
 ]
 
@@ -478,9 +476,3 @@ def _count(lane: Lane, content: PendingContent, now: float) -> None:
         if meter is not None:
             meter.count(1, body_bytes, now, body_bytes)
     content.settle_nothing()
-
-
-def reframe(frame: Buffer | bytes, frame_max: int) -> bytes:
-    """Cut one body frame into body frames of at most ``frame_max`` bytes each."""
-    _kind, channel, size = FRAME_HEAD.unpack_from(frame, 0)
-    return b"".join(body_frames(channel, bytes(frame[7 : 7 + size]), frame_max))

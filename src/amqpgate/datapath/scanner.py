@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amqpgate.datapath.flows import flow_key
-from amqpgate.datapath.reference import reframe
+from amqpgate.datapath.framing import reframe
 
 if TYPE_CHECKING:
     from amqpgate.datapath.by_channel import ByChannel

@@ -7,31 +7,10 @@ import os
 import time
 from collections.abc import Callable
 
-import attrs
-
+from amqpgate.datapath.budgets import TURN, PumpCounters
 from amqpgate.datapath.endpoint import PlainRelayEndpoint
 from amqpgate.datapath.tables import ScanResult
 from amqpgate.datapath.wheel import Wheel
-
-#: Seconds that the upcalls of one connection may take before others have their turn; the clock is looked at
-#: after each of them. See decision 0028 for the measurements.
-TURN = 1e-3
-
-
-@attrs.define
-class PumpCounters:
-    """What the pump did, for metrics."""
-
-    relays: int = 0
-    #: Upcalls by `ScanResult`.
-    called: list[int] = attrs.field(factory=lambda: [0] * (max(ScanResult) + 1))
-    failures: int = 0
-    paused: int = 0
-    throttled: int = 0
-
-    @property
-    def upcalls(self) -> int:
-        return sum(self.called)
 
 
 class Schedule:

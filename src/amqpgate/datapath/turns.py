@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 
+from amqpgate.datapath.budgets import LAST_READS
 from amqpgate.datapath.departures import Departures, endpoints_of
 from amqpgate.datapath.endpoint import PlainRelayEndpoint
 from amqpgate.datapath.engine import End, Party, PeerGoneError
@@ -12,9 +13,6 @@ from amqpgate.datapath.pressure import Pressure
 from amqpgate.datapath.schedule import Schedule
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-
-#: Reads from a side to which a send has failed: its last words are within so many times ``CHUNK``, or lost.
-LAST_READS = 4
 
 _GONE = select.EPOLLHUP | select.EPOLLERR
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import attrs
 
-from amqpgate.datapath import reference
+from amqpgate.datapath import framing, reference
 from amqpgate.datapath.flows import flow_key
 from amqpgate.datapath.tables import DISCARD, LAST_HARMLESS, OPEN, ScanResult, Show, Side
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -154,7 +154,7 @@ class World:
         elif result is ScanResult.BODY and self.decision(3) == 1:
             channels.drop_rest(side, number)
         elif result is ScanResult.REFRAME:
-            self.forwarded[side] += reference.reframe(frame, lane.out_frame_max)
+            self.forwarded[side] += framing.reframe(frame, lane.out_frame_max)
         elif result is ScanResult.METHOD:
             self._method(side, number, int.from_bytes(frame[_METHOD : _METHOD + 4], "big"))
 

@@ -19,10 +19,9 @@ import trustme
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from amqpgate.datapath.budgets import CHUNK, TURN
 from amqpgate.datapath.build import make_link, make_relay
 from amqpgate.datapath.engine import End, HandedOverSocket, Socket
-from amqpgate.datapath.pressure import CHUNK
-from amqpgate.datapath.schedule import TURN
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.transport import translated_socket, translation

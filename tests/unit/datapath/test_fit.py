@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from amqpgate.datapath import reference
+from amqpgate.datapath import framing
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.frames import content_frames
@@ -71,7 +71,7 @@ def test_the_smallest_frame_that_does_not(scanner: ModuleType, kind: str, flows:
 def test_what_is_cut_fits(scanner: ModuleType, over: int) -> None:
     data, _, _ = KINDS["body"]
     body = frames_of(data)[2]
-    pieces = frames_of(reference.reframe(body, len(body) - over))
+    pieces = frames_of(framing.reframe(body, len(body) - over))
     assert [len(piece) for piece in pieces] == ([len(body) - over, over + 8] if over else [len(body)])
     assert b"".join(piece[7:-1] for piece in pieces) == body[7:-1]
 

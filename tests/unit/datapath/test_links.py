@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from amqpgate.datapath.budgets import CHUNK
 from amqpgate.datapath.engine import End, HandedOverSocket
-from amqpgate.datapath.pressure import CHUNK
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp

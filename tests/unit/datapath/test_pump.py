@@ -11,9 +11,9 @@ import attrs
 import pytest
 
 from amqpgate.datapath import scanner
+from amqpgate.datapath.budgets import CHUNK
 from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.engine import End, HandedOverSocket
-from amqpgate.datapath.pressure import CHUNK
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp

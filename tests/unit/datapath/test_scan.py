@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqpgate.datapath import captures, reference, tables
+from amqpgate.datapath import captures, framing, reference, tables
 from amqpgate.datapath import header_rules as plain_rules
 from amqpgate.datapath.content_tests import ContentTests, HeaderPeek, RuleGroup, TextForm, TextTest, ValueTest
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Show, Side
@@ -715,7 +715,7 @@ def test_a_body_frame_too_large_for_the_other_hop_is_handed_over_and_cut(scanner
     deliver = amqp.BasicDeliver(consumer_tag="c")
     seen = drive(scanner, down, content_frames(1, deliver, PROPERTIES, body, 131072))
     assert [result for result, _ in seen.upcalls] == [ScanResult.REFRAME]
-    pieces = reference.reframe(seen.upcalls[0][1], 4096)
+    pieces = framing.reframe(seen.upcalls[0][1], 4096)
     assert seen.forwarded + pieces == content_frames(1, deliver, PROPERTIES, body, 4096)
     assert down.channels.due(Side.UPSTREAM, 1) == 0
 

@@ -16,16 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from amqpgate.datapath import scanner
+from amqpgate.datapath.budgets import CHUNK, LAST_READS, ROUND, TURN
 from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.content_tests import ContentTests, HeaderPeek, RuleGroup, TextForm, TextTest
 from amqpgate.datapath.engine import End, HandedOverSocket
 from amqpgate.datapath.header_rules import PATIENCE
-from amqpgate.datapath.pressure import CHUNK
-from amqpgate.datapath.pump import ROUND
 from amqpgate.datapath.scanner import flow_key
-from amqpgate.datapath.schedule import TURN
 from amqpgate.datapath.tables import CAPTURED_MESSAGES, ScanResult, Side
-from amqpgate.datapath.turns import LAST_READS
 from amqpgate.protocol.frames import HEARTBEAT, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 

@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 
-from amqpgate.datapath.schedule import TURN as _TURN
+from amqpgate.datapath.budgets import TURN as _TURN
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.transport.translation import (
     AGAIN, ENDED, PIECE as _PIECE, READ as _READ, RECORD as _RECORD, WOULD_BLOCK, Nothing, failure, hung_up,

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Final
 
 from amqpgate.bridge import Relayed, RelayedTranslator, Translator
+from amqpgate.datapath.budgets import TURN
 from amqpgate.datapath.engine import Bytes
-from amqpgate.datapath.schedule import TURN
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from amqpgate.datapath.budgets import TURN
 from amqpgate.datapath.engine import BufferedSocket
-from amqpgate.datapath.schedule import TURN
 from amqpgate.gateway.transport.translated_socket import MOST_UNSENT, TranslatedSocket, Translation
 from amqpgate.gateway.transport.translation import PlainTranslation
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame

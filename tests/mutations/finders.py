@@ -1,0 +1,145 @@
+"""Who looks for a fault in a copy of the gateway: conformance, and the simulator.
+
+Conformance plays its cases through a gateway that is made of the copy, and compares the verdicts with those
+of a copy without a fault. A case that does not come out the same each time there tells nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.mutations.faults import ROOT, Mutation
+from tests.support.gateway import PATIENCE, Gateway
+from tests.support.ports import free_port, refuses
+from tests.support.processes import Child
+
+#: By connections, version and id the verdict of a case.
+Verdicts = Mapping[tuple[str, str, str], str]
+
+_CONFIG: Final = """
+listeners: [{name: main, bind: "127.0.0.1:{port}"}]
+upstreams: [{name: broker, host: 127.0.0.1, port: %d, connections: %s}]
+admin: {bind: "127.0.0.1:{admin_port}"}
+limits: {drainTimeout: 2s}
+"""
+
+#: What conformance plays: connections of the upstream, and its words. The probe is the broker itself.
+_BROKER: Final = ("--versions", "0-9-1,0-9,0-10")
+_PLAYS: Final = (("own", _BROKER), ("pooled", _BROKER), ("own", ("--upstream-probe",)))
+
+#: Times that a copy without a fault is played, to see which cases are steady.
+_STEADY: Final = 3
+
+
+@contextmanager
+def copy_of(mutation: Mutation | None) -> Iterator[Path]:
+    """A tree with that fault. It has no compiled modules: faults are put into the plain engine, too."""
+    with tempfile.TemporaryDirectory(prefix="mutation-") as name:
+        tree = Path(name)
+        for room in ("src", "tests", "spec", "policies"):
+            shutil.copytree(
+                ROOT / room, tree / room, ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.c")
+            )
+        if mutation is not None:
+            path = tree / mutation.path
+            path.write_text(mutation.apply(path.read_text()))
+        yield tree
+
+
+def simulated(tree: Path, seconds: float) -> str | None:
+    """What the simulator says of it; None: nothing. Raises ``RuntimeError`` where it does not run."""
+    words = ("--seed", "mutations", "--seconds", str(seconds), "--failures", "1", "--shrinking", "0")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *words],
+        cwd=tree,
+        env=_env(tree),
+        capture_output=True,
+        text=True,
+        timeout=2 * seconds + 120,
+    )
+    for line in done.stdout.splitlines():
+        if line.startswith("FAILED"):
+            return line.removeprefix("FAILED ")
+    if done.returncode:
+        raise RuntimeError(f"the simulator did not run\n{done.stdout}{done.stderr}")
+    return None
+
+
+def steady() -> Verdicts:
+    """What conformance says of a copy without a fault, as far as that is always the same."""
+    with copy_of(None) as tree:
+        verdicts = dict(_verdicts(tree))
+        for _ in range(_STEADY - 1):
+            again = _verdicts(tree)
+            verdicts = {case: said for case, said in verdicts.items() if again.get(case) == said}
+    return verdicts
+
+
+def judged(tree: Path, expected: Verdicts) -> str | None:
+    """What conformance says otherwise of this copy; None: nothing."""
+    found = _verdicts(tree)
+    others = [case for case, said in expected.items() if found.get(case) != said]
+    if not others:
+        return None
+    connections, version, case = others[0]
+    return f"{len(others)} cases, first {version} {case} ({connections}): {found.get(others[0], 'no end')}"
+
+
+def _verdicts(tree: Path) -> Verdicts:
+    found: dict[tuple[str, str, str], str] = {}
+    for connections, words in _PLAYS:
+        with _behind(words) as (port, more):
+            gateway = Gateway(config=_CONFIG % (port, connections), env=_env(tree))
+            gateway.start()
+            try:
+                for one in _played(gateway.address, *words, *more):
+                    found[connections, one["version"], one["id"]] = one["verdict"]
+            finally:
+                gateway.kill()
+    return found
+
+
+@contextmanager
+def _behind(words: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """What the gateway's upstream is: its port, and what conformance is told of that."""
+    port = free_port()
+    if words[0] == "--upstream-probe":
+        yield port, (f"127.0.0.1:{port}",)
+        return
+    command = [sys.executable, "-m", "amqpgate", "broker", "--listen", f"127.0.0.1:{port}"]
+    with tempfile.TemporaryDirectory() as folder:
+        # The broker has no fault.
+        broker = Child([*command, "--versions", "0-9-1,0-10"], log=Path(folder, "broker.log"))
+        try:
+            broker.wait_until(lambda: not refuses(port), timeout=PATIENCE, what="the broker")
+            yield port, ()
+        finally:
+            broker.stop()
+
+
+def _played(address: str, *words: str) -> list[dict[str, str]]:
+    """The rows of one report; none where it does not come to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        command = [sys.executable, "-m", "amqpgate", "conformance", address, "--json", str(report), *words]
+        try:
+            subprocess.run(command, capture_output=True, timeout=400, cwd=ROOT)
+        except subprocess.TimeoutExpired:
+            return []
+        if not report.exists():
+            return []
+        rows: list[dict[str, str]] = json.loads(report.read_text())["results"]
+        return rows
+
+
+def _env(tree: Path) -> dict[str, str]:
+    return dict(os.environ) | {"PYTHONPATH": str(tree / "src")}
