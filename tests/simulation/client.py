@@ -24,6 +24,7 @@ _CAPABILITIES = dict.fromkeys(
      "authentication_failure_close"), True
 )  # fmt: skip
 _PROPERTIES = Table.of({"product": "model", "capabilities": Table.of(_CAPABILITIES)})
+_OLD = Table.of({"product": "model"})
 
 #: Seconds after which somebody who waits, waits for ever.
 PATIENCE = 600.0
@@ -111,7 +112,7 @@ class Session:
         self.client, self.world, self.random = client, client.world, client.random
         self.clock, self.ledger = client.world.clock, client.world.ledger
         self.name = f"{client.name}.{client.sessions}"
-        self.talk = Talk()
+        self.talk = Talk(client.plan.version)
         self.connection: Connection | None = None
         self.is_over = self.is_leaving = False
         self.lanes: dict[int, Lane] = {}
@@ -132,7 +133,7 @@ class Session:
         if self.is_over:
             connection.close()
             return
-        connection.send(b"AMQP\0\0\x09\x01")
+        connection.send(self.talk.version.header)
 
     def ended(self, why: str) -> None:
         if not self.is_over:
@@ -260,7 +261,8 @@ class Session:
     def _login(self, _: Method) -> None:
         plan = self.client.plan
         response = b"\0" + plan.user.encode() + b"\0secret"
-        start_ok = amqp.ConnectionStartOk(_PROPERTIES, "PLAIN", response, "en_US")
+        properties = _OLD if self.talk.version.is_old else _PROPERTIES
+        start_ok = amqp.ConnectionStartOk(properties, "PLAIN", response, "en_US")
         self.ask(0, start_ok, (amqp.ConnectionTune,), self._tune)
 
     def _tune(self, tune: Method) -> None:

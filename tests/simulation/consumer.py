@@ -157,6 +157,11 @@ class ConsumerSession(Session):
         elif random < 0.75:
             self.ledger.answer(lane, tag, "ack", multiple=False)
             self.say(channel, amqp.BasicAck(tag, False))
+        elif random < 0.95 and self.talk.version.is_old:
+            # They have no basic.nack.
+            requeue = random < 0.85
+            self.ledger.answer(lane, tag, "requeue" if requeue else "discard", multiple=False)
+            self.say(channel, amqp.BasicReject(tag, requeue))
         elif random < 0.85:
             multiple = self.random.random() < 0.3
             self.ledger.answer(lane, tag, "requeue", multiple=multiple)

@@ -55,6 +55,8 @@ class ClientPlan:
     work: float = 0.5
     fickle: float = 120.0
     silent: float = 0.2
+    #: Of AMQP.
+    version: str = "0-9-1"
 
 
 @attrs.frozen
@@ -107,6 +109,7 @@ class Story:
             f"seed {self.seed}, {self.seconds:g} s; {', '.join(differs) or 'as by default'}",
             *(
                 f"  {one.name}: user {one.user}, {one.channels} channels, queues {' '.join(one.queues)}"
+                + (f", AMQP {one.version}" if one.version != "0-9-1" else "")
                 for one in self.clients
             ),
             *(
@@ -183,6 +186,7 @@ def _client(
     seed: str, number: int, random: Random, queues: list[str], pace: tuple[float, float, float]
 ) -> ClientPlan:
     kind = random.choices(("publisher", "consumer", "getter", "hostile"), (5, 4, 1, 1))[0]
+    version = "0-9-1" if kind == "hostile" else random.choice(("0-9-1",) * 6 + ("0-9", "0-8"))
     return ClientPlan(
         name=f"{kind}{number}",
         kind=kind,
@@ -198,10 +202,12 @@ def _client(
         pause=random.choice((2, 20, 100)) * pace[2],
         burst=random.choice((1, 4, 12, 40)),
         sizes=random.choice((3, 6, 9, 10)),
-        confirms=random.choice((0.0, 0.7, 1.0)),
+        # Publisher confirms came with 0-9-1.
+        confirms=random.choice((0.0, 0.7, 1.0)) if version == "0-9-1" else 0.0,
         secret=random.choice((0.0, 0.1, 0.4)),
         prefetch=random.choice((1, 3, 20, 200)),
         work=random.choice((0.001, 0.05, 1.0)),
         fickle=random.choice((10, 60, 600)) * pace[2],
         silent=random.choice((0.0, 0.0, 0.5)),
+        version=version,
     )

@@ -1,4 +1,4 @@
-"""What both models have in common: frames of AMQP 0-9-1 in and out, with contents put together."""
+"""What both models have in common: frames in and out, with contents put together, as 0-9-1 has them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from amqpgate.protocol.frames import (
     encode_frame,
     method_frame,
 )
-from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
+from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated.v0_9_1 import BasicProperties
 from amqpgate.wire.method import Method
+from tests.simulation.versions import Version
 
 
 class Wrong(Exception):
@@ -45,7 +46,8 @@ class _Assembly:
 class Talk:
     """Frames in, methods out, whole contents with them; anything out of its order is `Wrong`."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = "0-9-1") -> None:
+        self.version = Version(version)
         self.decoder = FrameDecoder(4096)
         self.frame_max = 4096
         self._begun: dict[int, _Assembly] = {}
@@ -70,7 +72,7 @@ class Talk:
             if kind == FRAME_METHOD:
                 if begun is not None:
                     raise Wrong(f"a method in the middle of a message on channel {channel}")
-                method = decode_method(payload)
+                method = self.version.heard(payload)
                 if not method.CONTENT:
                     return channel, method, None
                 self._begun[channel] = _Assembly(method)
@@ -80,7 +82,7 @@ class Talk:
             if kind == FRAME_HEADER:
                 if begun.header is not None:
                     raise Wrong(f"two headers on channel {channel}")
-                begun.header = decode_header(payload)
+                begun.header = self.version.header_heard(payload)
             elif kind == FRAME_BODY:
                 if begun.header is None:
                     raise Wrong(f"a body without a header on channel {channel}")
@@ -102,13 +104,14 @@ class Talk:
         self._begun.pop(channel, None)
 
     def method(self, channel: int, method: Method) -> bytes:
-        return method_frame(channel, method)
+        return method_frame(channel, self.version.spoken(method), self.version.dialect)
 
     def content(self, channel: int, method: Method, content: Content) -> bytes:
-        header = encode_header(ContentHeader(60, len(content.body), content.properties))
+        properties = self.version.properties_spoken(content.properties)
+        header = encode_header(ContentHeader(60, len(content.body), properties), self.version.dialect)
         return b"".join(
             (
-                method_frame(channel, method),
+                self.method(channel, method),
                 encode_frame(FRAME_HEADER, channel, header),
                 *body_frames(channel, content.body, self.frame_max),
             )
