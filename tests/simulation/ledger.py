@@ -135,6 +135,7 @@ class Ledger:
             headers=Table.of({"x-of": lane.name}),
             delivery_mode=2,
             message_id=f"m{number}",
+            app_id="secret" if key.startswith("secret.") else None,
         )
         content = Content(properties, body_of(number, size))
         message = Message(number, lane, len(lane.messages) + 1, exchange, key, content, mandatory, denied)

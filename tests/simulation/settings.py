@@ -11,6 +11,9 @@ _ACTIONS = {
     "return": "onDeny: {publish: return}",
 }
 
+#: How a message is told that is denied: by its method, or by its header.
+_SECRETS = {False: "routingKey: {prefix: secret.}", True: "properties: {appId: secret}"}
+
 
 def settings_of(setup: Setup, listener: Address, brokers: list[Address]) -> str:
     endpoints = ", ".join(f'{{address: "{host}:{port}"}}' for host, port in brokers)
@@ -46,7 +49,7 @@ spec:
   subjects: [{{user: mallory}}]
   rules:
   - {{id: all, effect: allow, operations: ["*"]}}
-  - {{id: secrets, effect: deny, operations: [basic.publish], routingKey: {{prefix: secret.}}}}
+  - {{id: secrets, effect: deny, operations: [basic.publish], {_SECRETS[setup.by_header]}}}
 """
         )
     if setup.rate:

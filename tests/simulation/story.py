@@ -20,6 +20,8 @@ class Setup:
     health: bool = False
     #: What becomes of publishes that policies deny: "close", "nack", "drop", "return"; "": none is.
     on_deny: str = ""
+    #: Whether they are told by their headers.
+    by_header: bool = False
     #: Messages a second of one connection; 0: any.
     rate: int = 0
     audit: bool = False
@@ -157,6 +159,7 @@ def story_of(seed: str, seconds: float | None = None) -> Story:
         brokers=random.choice((1, 1, 2)),
         health=random.random() < 0.3,
         on_deny=random.choice(("", "close", "nack", "drop", "return")),
+        by_header=random.random() < 0.4,
         rate=random.choice((0, 0, 20, 200)),
         audit=random.random() < 0.4,
         latency=random.choice((0.0002, 0.002, 0.02, 0.15)),
