@@ -23,6 +23,7 @@ __all__ = ["queue"]
 pytestmark = pytest.mark.slow
 
 QUORUM = Map(((b"x-queue-type", text("quorum")),))
+_ROUND = 2000
 
 
 @pytest.fixture
@@ -90,6 +91,49 @@ def test_a_flush_misses_nothing_that_is_in_the_queue(make: Make, queue: str, arg
             session.messages.clear()
             session.accept(message)
         session.ask(amqp.QueueDelete(queue=queue.encode()))
+
+
+def test_a_flush_keeps_the_order_behind_many_settlements(make: Make, queue: str) -> None:
+    """A channel tells a quorum queue of 32 settlements at once, and of the rest whenever it has applied
+    those. What the queue gives for the rest is younger than what basic.get has answered in the meantime.
+    """
+    with opened(make()) as (_, session):
+        declare(session, queue, QUORUM)
+        session.subscribe(queue, credit=0)
+        bodies: list[bytes] = []
+        for _ in range(10):
+            for number in range(_ROUND):
+                session.publish(b"%d" % number, queue, sync=number == _ROUND - 1)
+            grant(session, 200)
+            came = [session.get() for _ in range(200)]
+            while came:
+                bodies += [message.body for message in came]
+                for message in came:
+                    session.send(amqp.MessageAccept(transfers=ids_of([message.command_id])))
+                grant(session, 200)
+                flush(session)
+                came = list(session.messages)
+                session.messages.clear()
+            assert bodies == [b"%d" % number for number in range(_ROUND)]
+            bodies.clear()
+
+
+def test_a_quorum_queue_gives_what_is_asked_for_beside_a_consumer(make: Make, queue: str) -> None:
+    """Such a queue answers basic.get that it is empty if a consumer's tag is the text of the delivery tag."""
+    running = make()
+    with opened(running) as (_, session), opened(running) as (_, other):
+        declare(session, queue, QUORUM)
+        declare(other, f"{queue}-empty")
+        for number in range(3):
+            session.subscribe(f"{queue}-empty", f"e{number}", credit=1)
+        session.subscribe(queue, credit=3)
+        for number in range(4):
+            other.publish(b"%d" % number, queue)
+        assert [session.get().body for _ in range(3)] == [b"0", b"1", b"2"]
+        # In one read, so that no other consumer is made.
+        session.session.send(amqp.MessageFlow(destination=b"d", unit=0, value=1))
+        flush(session)
+        assert [message.body for message in session.messages] == [b"3"]
 
 
 def test_what_a_client_has_not_seen_is_not_lost(make: Make, queue: str, rabbitmq4: RabbitMQ) -> None:

@@ -1,6 +1,8 @@
 """The consumers that a session has on channel "main", by their tags.
 
-Tags are numbers, for a destination may be any bytes.
+Tags are numbers, for a destination may be any bytes. A letter is before each: a quorum queue of RabbitMQ
+takes basic.get for a consumer whose tag is the text of the delivery tag, and where it has a consumer of that
+tag it answers that it is empty.
 """
 
 from __future__ import annotations
@@ -33,18 +35,18 @@ class SessionConsumers:
             subscription.lose(consumer)
         return subscription
 
-    def begin(self, subscription: Subscription) -> Steps:
-        """A consumer, in place of the one that there is."""
+    def begin(self, subscription: Subscription, *, awaits: bool = False) -> Steps:
+        """A consumer, in place of the one that there is; ``awaits``: as `end` of that."""
         last = subscription.consumer
         self._count += 1
-        consumer = Consumer(str(self._count), subscription.prefetch())
+        consumer = Consumer(f"c{self._count}", subscription.prefetch())
         yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
         self._by_tag[consumer.tag] = subscription, consumer
         # The last one ends only now: a queue without consumers may be deleted.
         yield Call(ChannelUse.MAIN, subscription.consume(consumer))
         subscription.stop_inheriting()
         if last is not None:
-            yield from self.end(last)
+            yield from self.end(last, awaits=awaits)
         return None
 
     def end(self, consumer: Consumer, *, awaits: bool = False) -> Part[None]:

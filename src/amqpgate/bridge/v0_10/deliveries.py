@@ -38,6 +38,11 @@ class Consumer:
         """Whether the broker sends it nothing more."""
         return self.unsettled >= self.prefetch
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether all its room is known to the queue: none of it was made by settlements."""
+        return self.received == self.unsettled
+
     def delivered(self) -> None:
         """It got a message."""
         self.unsettled += 1

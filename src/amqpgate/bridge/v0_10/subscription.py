@@ -103,8 +103,8 @@ class Subscription:
         return consumer is None or (consumer.is_full and not self.command.exclusive)
 
     def prefetch(self) -> int:
-        """What the next consumer gets: what there is credit for, and twice as much as the last one, for its
-        messages are still with the client.
+        """What the next consumer gets: what there is credit for, and as much as the last one; twice as much
+        if that is full, for its messages are still with the client.
         """
         if self.command.exclusive:
             # Nobody else wants them.
@@ -112,10 +112,12 @@ class Subscription:
         if self.is_heir:
             return 1
         messages = self.credit.messages
-        last = 0 if self.consumer is None else self.consumer.prefetch
+        last = 0
+        if self.consumer is not None:
+            last = self.consumer.prefetch * (1 + self.consumer.is_full)
         if messages == INFINITE and self.credit.bytes == INFINITE:
-            return min(max(_PREFETCH_UNLIMITED, 2 * last), MOST_PREFETCH_UNLIMITED)
-        return min(max(messages, 2 * last, 1), MOST_PREFETCH)
+            return min(max(_PREFETCH_UNLIMITED, last), MOST_PREFETCH_UNLIMITED)
+        return min(max(messages, last, 1), MOST_PREFETCH)
 
     def consume(self, consumer: Consumer) -> amqp.BasicConsume:
         """The method that makes this its consumer, once basic.qos has told of the prefetch."""

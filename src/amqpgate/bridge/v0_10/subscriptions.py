@@ -284,23 +284,51 @@ class Subscriptions:
                 break
             consumer = subscription.consumer
             # To a full one nothing is on its way: the broker counts what it has sent, too.
-            if consumer is not None and consumer.is_full:
-                consumer = None
-            if consumer is not None and (yield from self._arrives(subscription, consumer)):
+            if consumer is None or consumer.is_full:
+                goes_on = yield from self._get(subscription)
+            elif (yield from self._arrives(subscription, consumer)):
                 continue
-            answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
-            is_got = isinstance(answer.method, amqp.BasicGetOk)
-            # Its tag is lower than those of all that is heard from now on.
-            got = self._take(subscription, answer, None) if is_got else None
-            if consumer is not None:
-                # The queue has answered behind all settlements. What they made it give comes behind that
-                # answer, and is older than what was got.
-                yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
-            if got is None:
+            elif consumer.is_fresh or subscription.is_exclusive:
+                goes_on = yield from self._get_behind(subscription, consumer)
+            else:
+                # A quorum queue is told of 32 settlements, and of the rest once it has applied those. To
+                # another consumer it gives at once, in the order of the queue.
+                yield from self._consumers.begin(subscription, awaits=True)
+                continue
+            if not goes_on:
                 break
-            self._place(subscription, answer, got)
         subscription.credit.clear()
         return None
+
+    def _get(self, subscription: Subscription) -> Part[bool]:
+        """Whether the queue had a message."""
+        answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
+        if not isinstance(answer.method, amqp.BasicGetOk):
+            return False
+        self._receive(subscription, answer, None)
+        return True
+
+    def _get_behind(self, subscription: Subscription, consumer: Consumer) -> Part[bool]:
+        """Whether anything has come of a queue whose consumer has room, as far as it is known here.
+
+        Such a queue has nothing for basic.get. If it has, it has filled the consumer by then, with what is
+        older than what was got, but comes behind it. What cannot be seen to be so goes back.
+        """
+        before, is_fresh = consumer.received, consumer.is_fresh
+        room = consumer.prefetch - consumer.unsettled
+        answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
+        is_got = isinstance(answer.method, amqp.BasicGetOk)
+        # Its tag is lower than those of all that is heard from now on.
+        got = self._take(subscription, answer, None) if is_got else None
+        yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
+        came = consumer.received - before
+        if got is None:
+            return False
+        if is_fresh and came >= room:
+            self._place(subscription, answer, got)
+            return True
+        self.settling.give_back([got])
+        return came > 0
 
     def _arrives(self, subscription: Subscription, consumer: Consumer) -> Part[bool]:
         """Whether messages were on their way to a consumer that has room.
@@ -360,8 +388,10 @@ class Subscriptions:
     def _may_send(self, subscription: Subscription, delivery: HeldTransfer) -> bool:
         return self._session is not None and not self._is_full and subscription.may_send(delivery)
 
-    def _receive(self, subscription: Subscription, told: FromBroker, consumer: Consumer | None) -> None:
-        """A message of a consumer's."""
+    def _receive(
+        self, subscription: Subscription, told: FromBroker | Answer, consumer: Consumer | None
+    ) -> None:
+        """A message of a consumer's, or one that was got."""
         self._place(subscription, told, self._take(subscription, told, consumer))
 
     def _take(

@@ -55,9 +55,15 @@ class ScriptedQueue:
     on their way from there to the channel, which passes answers on first. It answers queue.declare before it
     hears of settlements, but of those that it had when it answered the last one. The channel gives a delivery
     its tag when it passes it on.
+
+    A lazy one with a ``soft_limit`` is a quorum queue: the channel tells it of so many settlements, and of
+    the rest once it has applied these, which may be behind the answer to basic.get. Its answer to
+    queue.declare waits for none.
     """
 
-    def __init__(self, say: Callable[[int, FromBroker], None], *, is_lazy: bool = False) -> None:
+    def __init__(
+        self, say: Callable[[int, FromBroker], None], *, is_lazy: bool = False, soft_limit: int = 0
+    ) -> None:
         self.ready: list[Message] = []
         self.consumers: deque[Consumer] = deque()
         self.unacked: dict[int, tuple[Message, Consumer | None]] = {}
@@ -67,6 +73,7 @@ class ScriptedQueue:
         self.is_there = True
         self._say = say
         self._is_lazy = is_lazy
+        self._soft_limit = soft_limit
         #: Deliveries, and ends of consumers.
         self._coming: list[tuple[Consumer, Message] | amqp.BasicCancel] = []
         #: Not heard yet.
@@ -120,7 +127,9 @@ class ScriptedQueue:
                 self.tick()
             return
         if isinstance(method, amqp.QueueDeclare):
-            self._hear_settlements(self._overtaken)
+            self._hear_settlements(0 if self._soft_limit else self._overtaken)
+        elif self._soft_limit and isinstance(method, amqp.BasicGet | amqp.BasicConsume):
+            self._hear_settlements(self._soft_limit)
         elif not isinstance(method, amqp.BasicQos):
             self._hear_settlements()
         if not isinstance(method, amqp.BasicGet | amqp.QueueDeclare):
@@ -132,6 +141,8 @@ class ScriptedQueue:
         if isinstance(method, amqp.QueueDeclare):
             self._overtaken = len(self._settlements)
         self._dispatch()
+        if self._soft_limit and isinstance(method, amqp.BasicGet):
+            self._hear_settlements()
 
     def _hear_settlements(self, most: int | None = None) -> None:
         self._overtaken = 0
@@ -290,12 +301,16 @@ class _Writer(CanonicalWriter):
 class Stage:
     """The client says something, the broker's answers arrive when the test lets them."""
 
-    def __init__(self, *, is_lazy: bool = False, first_id: int = 0, has_nacks: bool = False) -> None:
+    def __init__(
+        self, *, is_lazy: bool = False, soft_limit: int = 0, first_id: int = 0, has_nacks: bool = False
+    ) -> None:
         self.client = Client()
         self.client.next = first_id
         #: What the broker has said, and is not heard yet.
         self.said: deque[tuple[int, FromBroker]] = deque()
-        self.queue = ScriptedQueue(lambda channel, told: self.said.append((channel, told)), is_lazy=is_lazy)
+        self.queue = ScriptedQueue(
+            lambda channel, told: self.said.append((channel, told)), is_lazy=is_lazy, soft_limit=soft_limit
+        )
         self._asked: deque[tuple[int, Method]] = deque()
         link = BrokerLink(
             ClientOptions(),

@@ -158,7 +158,7 @@ def test_prefetch_is_the_first_credit(credit: int | None, prefetch: int) -> None
     stage.do(amqp10.MessageFlow(destination=b"d", unit=0, value=credit))
     [qos, consume] = stage.take_asked()[-2:]
     assert qos == amqp.BasicQos(prefetch_count=prefetch)
-    assert consume == amqp.BasicConsume(queue="q", consumer_tag="1")
+    assert consume == amqp.BasicConsume(queue="q", consumer_tag="c1")
 
 
 def test_window_comes_back_with_completion_alone() -> None:
@@ -286,7 +286,7 @@ def test_cancel_gives_back_what_was_held_in_its_order() -> None:
     stage.take_asked()
     stage.do(amqp10.MessageCancel(destination=b"d"))
     assert stage.take_asked() == [
-        amqp.BasicCancel("1"),
+        amqp.BasicCancel("c1"),
         *[amqp.BasicReject(tag, requeue=True) for tag in (1, 2, 3)],
     ]
     assert [message.body for message in stage.queue.ready] == [b"1", b"2", b"3", b"4"]
@@ -309,7 +309,7 @@ def test_nothing_is_sent_after_cancel_and_what_is_on_its_way_goes_back() -> None
     assert bodies(stage) == []
     [message] = stage.queue.ready
     stage.queue.unacked[99] = message, None
-    deliver = amqp.BasicDeliver("1", 99, False, "", "q")
+    deliver = amqp.BasicDeliver("c1", 99, False, "", "q")
     stage.said.append((2, FromBroker(2, deliver, plain_header(b"late"), b"late")))
     stage.hear()
     assert stage.take_asked()[-1] == amqp.BasicReject(99, requeue=True)
@@ -437,6 +437,33 @@ def test_accepting_what_came_behind_a_message_that_was_got_does_not_accept_that_
     assert stage.queue.accepted == [1, 2, 3]
 
 
+def test_flush_gets_nothing_before_what_settlements_that_wait_make_a_queue_give() -> None:
+    """A quorum queue is told of few settlements at once. What it gives for these is older than what
+    basic.get answers, what it gives for the others is younger, and all of it may come behind the answer.
+    """
+    stage = Stage(is_lazy=True, soft_limit=2)
+    stage.do(subscribe(), mode(CREDIT), byte_credit(), messages(4))
+    numbers = [b"%02d" % number for number in range(1, 13)]
+    assert stage.publish(*numbers) == numbers[:4]
+    got = [amqp10.MessageAccept(transfers=ids(number)) for number in range(4)]
+    assert stage.do(*got, messages(8), amqp10.MessageFlush(destination=b"d")) == numbers[4:]
+
+
+def test_flush_gives_back_what_may_be_older_than_what_has_come() -> None:
+    """There is no second exclusive consumer, for which no settlement would wait."""
+    stage = Stage(is_lazy=True, soft_limit=2)
+    stage.do(subscribe(exclusive=True), mode(CREDIT), byte_credit(), messages(2000))
+    numbers = [b"%04d" % number for number in range(1, 2005)]
+    assert stage.publish(*numbers) == numbers[:2000]
+    accepts = [amqp10.MessageAccept(transfers=ids(number)) for number in range(4)]
+    flush = amqp10.MessageFlush(destination=b"d")
+    assert stage.do(*accepts, messages(3), flush) == [b"2001", b"2002", b"2004"]
+    assert stage.do(byte_credit(), messages(3), flush) == [b"2003"]
+    [delivery] = stage.client.transfers[-1].structs
+    assert isinstance(delivery, amqp10.DeliveryProperties)
+    assert delivery.redelivered
+
+
 def test_flush_takes_what_is_held_and_then_what_the_prefetch_does_not_let_through() -> None:
     stage = stage_with()
     stage.do(mode(CREDIT), messages(2))
@@ -556,7 +583,7 @@ def test_only_what_the_client_has_tried_counts_as_its_failure() -> None:
     stage.take_asked()
     stage.do(amqp10.MessageRelease(transfers=ids(0)))
     assert stage.take_asked() == [
-        amqp.BasicCancel("1"),
+        amqp.BasicCancel("c1"),
         *[amqp.BasicNack(tag, requeue=True) for tag in (1, 3, 4)],
     ]
     stage.do(amqp10.MessageRelease(transfers=ids(1), set_redelivered=True))

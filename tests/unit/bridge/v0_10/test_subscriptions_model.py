@@ -65,8 +65,9 @@ class Granted:
 class Play:
     """A client with subscriptions on one queue; each message's body begins with its position."""
 
-    def __init__(self, names: tuple[bytes, ...], *, is_lazy: bool, accept_mode: int = 0) -> None:
-        self.stage = Stage(is_lazy=is_lazy)
+    def __init__(self, names: tuple[bytes, ...], *, soft_limit: int | None, accept_mode: int = 0) -> None:
+        """``soft_limit`` is that of a lazy queue, None: it is not lazy."""
+        self.stage = Stage(is_lazy=soft_limit is not None, soft_limit=soft_limit or 0)
         self.accept_mode = accept_mode
         self.names = names
         self.granted = {name: Granted() for name in names}
@@ -233,12 +234,13 @@ EVERYTHING: Final = [
     *["publish", "hear", "flow", "flow", "flow", "complete", "accept", "release", "reject", "flush"],
     *["stop", "mode", "cancel", "quiet"],
 ]
+QUEUES: Final = st.sampled_from((None, 0, 1, 2))
 IN_ORDER: Final = [action for action in EVERYTHING if action not in ("release", "cancel")]
 
 
-@given(st.data(), st.booleans())
-def test_nothing_is_lost_or_comes_twice_and_credit_holds(data: DataObject, is_lazy: bool) -> None:
-    play = Play(NAMES, is_lazy=is_lazy)
+@given(st.data(), QUEUES)
+def test_nothing_is_lost_or_comes_twice_and_credit_holds(data: DataObject, soft_limit: int | None) -> None:
+    play = Play(NAMES, soft_limit=soft_limit)
     for _ in range(data.draw(st.integers(1, 40))):
         _do(play, data, EVERYTHING)
     play.quiet()
@@ -246,9 +248,9 @@ def test_nothing_is_lost_or_comes_twice_and_credit_holds(data: DataObject, is_la
     play.drain()
 
 
-@given(st.data(), st.booleans())
-def test_order_is_kept(data: DataObject, is_lazy: bool) -> None:
-    play = Play((b"a",), is_lazy=is_lazy)
+@given(st.data(), QUEUES)
+def test_order_is_kept(data: DataObject, soft_limit: int | None) -> None:
+    play = Play((b"a",), soft_limit=soft_limit)
     for _ in range(data.draw(st.integers(1, 40))):
         _do(play, data, IN_ORDER)
     play.quiet()
@@ -257,7 +259,7 @@ def test_order_is_kept(data: DataObject, is_lazy: bool) -> None:
 
 @given(st.data())
 def test_flush_is_complete_when_there_was_nothing_more(data: DataObject) -> None:
-    play = Play((b"a",), is_lazy=True)
+    play = Play((b"a",), soft_limit=data.draw(st.sampled_from((0, 1, 2))))
     play.subscribe(b"a")
     for _ in range(data.draw(st.integers(1, 6))):
         for _ in range(data.draw(st.integers(0, 5))):
@@ -281,7 +283,7 @@ def test_flush_is_complete_when_there_was_nothing_more(data: DataObject) -> None
 
 @given(st.data())
 def test_who_accepts_nothing_gets_everything_once(data: DataObject) -> None:
-    play = Play(NAMES, is_lazy=data.draw(st.booleans()), accept_mode=1)
+    play = Play(NAMES, soft_limit=data.draw(QUEUES), accept_mode=1)
     actions = [action for action in EVERYTHING if action not in ("accept", "release", "reject")]
     for _ in range(data.draw(st.integers(1, 40))):
         _do(play, data, actions)
