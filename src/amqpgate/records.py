@@ -192,6 +192,15 @@ class Record:
             later=True,
         ),
     )
+    more_keys: str | None = attrs.field(
+        default=None,
+        metadata=_column(
+            "string",
+            "routing keys in the headers CC and BCC of a message, JSON list; null at its end: and others",
+            null=True,
+            later=True,
+        ),
+    )
 
 
 @attrs.frozen(kw_only=True, field_transformer=later_last)

@@ -2,9 +2,10 @@
 
 The evaluator is the gateway's own (`amqpgate.policy`). What a record does not say makes the answer
 *depends*: a publish whose message is looked at (properties, headers, body size; `Admission.peek`), and a
-template of routing keys of which some may be allowed and some denied. The headers CC and BCC are not in the
-records: a publish is judged as if it had none, unless these very policies have refused it, which then was for
-its message. Likewise a request whose arguments the records have in part.
+template of routing keys of which some may be allowed and some denied, and a publish with further routing keys
+(CC, BCC) that are not recorded. Older records have none of these: a publish is judged as if it had none,
+unless these very policies have refused it, which then was for its message. Likewise a request whose arguments
+the records have in part.
 
 Judged are access policies. Limits, transforms and routes decide nothing here.
 """
@@ -12,12 +13,13 @@ Judged are access policies. Limits, transforms and routes decide nothing here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 import attrs
 
+from amqpgate.pipeline.requests import more_keys_of
 from amqpgate.policy import (
     OPERATIONS,
     Operation,
@@ -50,6 +52,7 @@ ASKED: Final = (
     "passive",
     "foreign",
     "any_key",
+    "more_keys",
 )
 
 #: Sessions of which is remembered what they may do; beyond that all are made anew.
@@ -142,7 +145,9 @@ class Judge:
             known = self._sessions[key] = (principal, _Session(held, self._policies))
         principal, session = known
         answer = session.answer(
-            operation_of(row, principal), is_template=bool(row["routing_key_is_template"])
+            operation_of(row, principal),
+            more_keys_of(row["more_keys"]),
+            is_template=bool(row["routing_key_is_template"]),
         )
         if answer.outcome == "allow" and row["verdict"] == "deny" and self._was_for_more(row):
             return attrs.evolve(answer, outcome="depends")
@@ -164,12 +169,32 @@ class _Session:
         self._held = held
         self._policies = policies
 
-    def answer(self, operation: Operation, *, is_template: bool) -> Judgement:
+    def answer(
+        self, operation: Operation, more_keys: Sequence[str | None] = (), *, is_template: bool
+    ) -> Judgement:
+        """The answer to all of its keys: the first that is denied decides, then one of which is not known."""
+        has_more = bool(more_keys)
+        found = self._answer(operation, is_template=is_template, has_more=has_more)
+        for key in more_keys:
+            if found.outcome == "deny":
+                break
+            if key is None:
+                other = attrs.evolve(found, outcome="depends")
+            else:
+                asked = attrs.evolve(operation, routing_key=key)
+                other = self._answer(asked, is_template=is_template, has_more=has_more)
+            if other.outcome == "deny" or found.outcome == "allow":
+                found = other if other.outcome != "allow" else found
+        return found
+
+    def _answer(self, operation: Operation, *, is_template: bool, has_more: bool) -> Judgement:
         outcome: Outcome
         if operation.name == "basic.publish":
             admission = self._held.admit(operation)
             verdict = admission.verdict
             asks_more = admission.peek is not None and admission.peek | ALWAYS_PEEKED != ALWAYS_PEEKED
+            # Of a message with further keys it is known that it has these headers, and not what is in them.
+            asks_more |= has_more and admission.rules is not None
             outcome = "depends" if verdict.allowed and asks_more else verdict.effect
         else:
             verdict = self._held.decide(operation)

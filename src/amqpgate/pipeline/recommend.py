@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+import attrs
+
 from amqpgate.errors import ConfigError
 from amqpgate.pipeline import names, templates
 from amqpgate.pipeline.errors import PipelineError
@@ -19,7 +21,7 @@ from amqpgate.pipeline.frames import F, Kind, with_columns
 from amqpgate.pipeline.judge import ASKED, columns_asked
 from amqpgate.pipeline.recommendation import Recommendation, recommend_for
 from amqpgate.pipeline.replay import judged
-from amqpgate.pipeline.requests import distinct_requests
+from amqpgate.pipeline.requests import FURTHER, KNOWN, UNKNOWN, distinct_requests, keys_apart
 from amqpgate.pipeline.templates import DEFAULT, MARK, TemplateBounds
 from amqpgate.pipeline.uses import Evidence, Use
 from amqpgate.policy import OPERATIONS, Source, build
@@ -48,12 +50,15 @@ _LEADS = {
 
 
 #: Who did what to what, apart from the names that are folded.
-_BY: Final = (
+_ASKED: Final = (
     *("user", "vhost", "operation", "exchange", "destination", "passive", "foreign", "any_key"),
     *("routing_key_is_template", *_LEADS),
 )
+#: And whether the key was in CC or BCC.
+_BY: Final = (*_ASKED, FURTHER)
 
 _ADDED: Final[Mapping[str, Kind]] = {
+    FURTHER: "string",
     "key_shape": "string",
     "key_pieces": "strings",
     "queue_shape": "string",
@@ -71,8 +76,11 @@ def recommend(usage: DataFrame, bounds: TemplateBounds = DEFAULT) -> Recommendat
             f"more than {MAX_USES:,} different uses are left when ids are folded: look at one vhost, or at "
             "fewer days (--vhost, --since)"
         )
-    uses = [use for row in rows if row.user is not None for use in uses_of(row)]
-    unknown = sum(row.requests for row in rows if row.user is None)
+    untold = [row for row in rows if row.user is not None and row[FURTHER] == UNKNOWN]
+    known = [row for row in rows if row.user is not None and row[FURTHER] != UNKNOWN]
+    uses = [use for row in known for use in uses_of(row)]
+    unknown = sum(row.requests for row in rows if row.user is None and row[FURTHER] is None)
+    notes = []
     found = recommend_for(uses, bounds)
     try:
         build(found.files)
@@ -81,12 +89,23 @@ def recommend(usage: DataFrame, bounds: TemplateBounds = DEFAULT) -> Recommendat
             f"what is recommended cannot be loaded: {error}; smaller --values and --templates fold more"
         ) from error
     if unknown:
-        note = (
+        notes.append(
             f"{unknown:,} requests are left out: the gateway did not know their user, and a policy that "
             "allows them would be one for everybody"
         )
-        return Recommendation(found.files, (*found.notes, note), found.rules)
-    return found
+    if untold:
+        users = sorted({row.user for row in untold})
+        notes.append(
+            f"{sum(row.messages for row in untold):,} messages had more routing keys in CC and BCC than the "
+            f"records tell, of users {names_of(users)}: what is recommended may deny them"
+        )
+    return attrs.evolve(found, notes=(*found.notes, *notes))
+
+
+def names_of(names: Sequence[str], most: int = 10) -> str:
+    """The first of them, and how many others there are."""
+    rest = len(names) - most
+    return ", ".join(f"'{name}'" for name in names[:most]) + (f" and {rest:,} others" if rest > 0 else "")
 
 
 def folded(usage: DataFrame) -> DataFrame:
@@ -101,7 +120,7 @@ def folded(usage: DataFrame) -> DataFrame:
         for name, argument in _LEADS.items()
     }
     allowed = usage.where((F.col("verdict") == "allow") & F.col("operation").isin(*named)).withColumns(leads)
-    distinct = distinct_requests(allowed, [*_BY, "routing_key", "queue"])
+    distinct = distinct_requests(allowed, [*_ASKED, "routing_key", "more_keys", "queue"])
     shaped = with_columns(distinct, _shapes, _ADDED)
     pieces = {
         f"{what}_{end}_{place}": function(F.get(f"{what}_pieces", F.lit(place)))
@@ -177,11 +196,11 @@ def _coarsened(alike: DataFrame) -> DataFrame:
 
 
 def _shapes(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Adds the shapes of routing keys and queues."""
+    """Adds the shapes of routing keys and queues; each further key has a row of its own."""
     import pyarrow
 
     asked = ["operation", "exchange", "routing_key", "routing_key_is_template", "queue"]
-    for batch in batches:
+    for batch in keys_apart(batches):
         keys: list[tuple[str | None, list[str]]] = []
         queues: list[tuple[str | None, list[str]]] = []
         for row in batch.select(asked).to_pylist():
@@ -203,7 +222,7 @@ def _shapes(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBa
             for part in (0, 1)
         ]
         yield pyarrow.RecordBatch.from_arrays(
-            [*batch.columns, *columns], names=[*batch.schema.names, *_ADDED]
+            [*batch.columns, *columns], names=[*batch.schema.names, *list(_ADDED)[1:]]
         )
 
 
@@ -245,6 +264,7 @@ def uses_of(row: Row) -> Iterator[Use]:
         passive=row.passive,
         foreign=row.foreign,
         any_key=row.any_key or row.routing_key_is_template,
+        because="routing keys in CC and BCC" if row[FURTHER] else None,
     )
     yield use
     if row.dead_letters_to is not None and row.operation == "queue.declare":
@@ -290,8 +310,11 @@ def granted(usage: DataFrame, today: Sequence[Source]) -> DataFrame:
     requests = distinct_requests(
         allowed, list(dict.fromkeys((*columns_asked(policies), *ASKED, "verdict", "policy_digest")))
     )
+    # A message needs a rule for each of its keys.
+    each = with_columns(requests, keys_apart, {FURTHER: "string"})
+    each = each.where(F.col(FURTHER).isNull() | (F.col(FURTHER) == KNOWN)).drop(FURTHER)
     decided = (
-        judged(requests, today, "today")
+        judged(each, today, "today")
         .groupBy(F.col("today_policy").alias("policy"), F.col("today_rule").alias("rule"), "operation")
         .agg(F.sum("requests").alias("requests"), F.max("last").alias("last"))
     )

@@ -112,7 +112,8 @@ def _is_certain() -> Column:
 def _shown(replayed: DataFrame) -> DataFrame:
     """Without what tells requests apart only for the judge."""
     by = [
-        *("user", "vhost", "operation", "exchange", "routing_key", "queue", "destination", "passive"),
+        *("user", "vhost", "operation", "exchange", "routing_key", "more_keys", "queue", "destination"),
+        "passive",
         *("before", "before_policy", "before_rule", "after", "after_policy", "after_rule"),
     ]
     return (

@@ -2,21 +2,64 @@
 
 A day of a busy gateway has millions of records and a few thousand different requests, so that everything
 which costs time per request comes after this.
+
+A publish with the headers CC and BCC asks for several routing keys; a rule may speak of each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from amqpgate.pipeline.frames import F
 from amqpgate.policy import OPERATIONS
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame
 
 #: What is summed up per request.
 SUMS = ("requests", "messages", "bytes", "first", "last")
+
+#: The column that `keys_apart` adds: null for what was asked, else one of these.
+FURTHER: Final = "further"
+KNOWN: Final = "known"
+UNKNOWN: Final = "unknown"
+
+
+def more_keys_of(text: object) -> list[str | None]:
+    """The further routing keys of a record; None for those that it does not tell. Raises ``ValueError``."""
+    if not isinstance(text, str):
+        return []
+    keys = json.loads(text)
+    if not isinstance(keys, list) or not all(key is None or isinstance(key, str) for key in keys):
+        raise ValueError(f"expected a list of routing keys: {text}")
+    return keys
+
+
+def keys_apart(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """Batches of requests with a row for each further key as well, and with a column `FURTHER`."""
+    import pyarrow
+
+    for batch in batches:
+        keys = batch.column("routing_key").to_pylist()
+        found = [
+            (place, key, further)
+            for place, text in enumerate(batch.column("more_keys").to_pylist())
+            for key, further in [
+                (keys[place], None),
+                *((key, UNKNOWN if key is None else KNOWN) for key in more_keys_of(text)),
+            ]
+        ]
+        columns = {
+            name: column.take(pyarrow.array([place for place, _, _ in found], pyarrow.int64()))
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        }
+        columns["routing_key"] = pyarrow.array([key for _, key, _ in found], pyarrow.string())
+        columns["more_keys"] = pyarrow.nulls(len(found), pyarrow.string())
+        columns[FURTHER] = pyarrow.array([further for _, _, further in found], pyarrow.string())
+        yield pyarrow.RecordBatch.from_pydict(columns)
 
 
 def distinct_requests(usage: DataFrame, by: Sequence[str]) -> DataFrame:

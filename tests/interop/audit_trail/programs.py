@@ -72,6 +72,22 @@ def news(connection: pika.BlockingConnection) -> None:
     channel.queue_delete("news.copy")
 
 
+def copies(connection: pika.BlockingConnection) -> None:
+    """More routing keys in the headers CC and BCC."""
+    channel = _open(connection)
+    channel.exchange_declare("mail", "direct")
+    for name in ("to", "cc", "bcc"):
+        channel.queue_declare(f"mail.{name}")
+        channel.queue_bind(f"mail.{name}", "mail", name)
+    for number in range(3):
+        headers: dict[str, object] = {"CC": ["cc", f"audit.{number}"], "BCC": ["bcc"]}
+        channel.basic_publish("mail", "to", b"x", pika.BasicProperties(headers=headers), mandatory=True)
+    # To queues, by their names.
+    channel.basic_publish("", "mail.to", b"x", pika.BasicProperties(headers={"BCC": ["mail.bcc"]}))
+    for name, count in (("to", 4), ("cc", 3), ("bcc", 4)):
+        _take(channel, f"mail.{name}", count)
+
+
 def wrong(connection: pika.BlockingConnection) -> None:
     """What the broker refuses."""
     with pytest.raises(pika.exceptions.ChannelClosedByBroker) as error:
@@ -80,5 +96,5 @@ def wrong(connection: pika.BlockingConnection) -> None:
 
 
 PROGRAMS: Mapping[str, Program] = {
-    program.__name__: program for program in (orders, depth, jobs, replies, news, wrong)
+    program.__name__: program for program in (orders, depth, jobs, replies, news, copies, wrong)
 }

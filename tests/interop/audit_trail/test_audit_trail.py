@@ -26,7 +26,7 @@ def test_what_was_recorded_is_what_is_needed(rabbitmq: RabbitMQ, tmp_path: Path)
     assert enforced.denied == set()
 
     needed = {grant: first.refused_by(without(least, grant)) for grant in grants(least)}
-    assert {"orders", "depth", "jobs", "replies", "news"} <= set().union(*needed.values())
+    assert {"orders", "depth", "jobs", "replies", "news", "copies"} <= set().union(*needed.values())
     grant = next(grant for grant, tests in needed.items() if tests == {"orders"})
     less = write(without(least, grant), tmp_path / "less")
     dropped = record(stage, tmp_path / "dropped", policies=less)

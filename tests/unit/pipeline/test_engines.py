@@ -62,6 +62,8 @@ ODD_USAGE = [
     usage("odd-4", LAST, 5, user="late", operation="basic.deliver", verdict=None, queue="amq.gen-x1"),
     usage("odd-5", LAST, 0, requests=2, operation="basic.qos", verdict="allow", arguments='{"global": true}'),
     usage("odd-6", LAST, 0, operation="queue.declare", queue="q", arguments='{"x-max-length": 5}'),
+    usage("odd-8", LAST, 2, exchange="copied", routing_key="a", more_keys='["b.1","b.2","\\u00e9 \\"x\\""]'),
+    usage("odd-9", LAST, 2, exchange="copied", routing_key="a", more_keys='["b.3",null]'),
     usage(
         "odd-7",
         LAST,

@@ -6,9 +6,11 @@ import itertools
 import json
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amqpgate.gateway.observers.audit.columns import keys_of
 from amqpgate.pipeline.judge import Judge
 from amqpgate.policy import OPERATIONS, MessageContent, Operation, PolicySet, Principal, TlsIdentity
 from amqpgate.policy.engine.matching import compile_pattern
@@ -26,6 +28,11 @@ PRINCIPALS = st.builds(
 NAMES = st.sampled_from(["", "bob.in", "orders", "amq.gen-x", "a\nb"])
 WORDS = ["order", "paid", "refunded", "7"]
 KEYS = st.lists(st.sampled_from([*WORDS, "*", "#"]), max_size=3).map(".".join)
+CONTENTS = st.builds(
+    lambda copies, blind: MessageContent(headers={"CC": copies, "BCC": blind}),
+    st.lists(KEYS, max_size=2),
+    st.lists(KEYS, max_size=1),
+)
 ARGUMENTS = st.sampled_from(
     [{}, {"x-dead-letter-exchange": "orders"}, {"x-message-ttl": 60_000, "x-y": True}]
 )
@@ -64,6 +71,7 @@ def operations(draw: st.DrawFn) -> Operation:
         arguments=draw(ARGUMENTS) if kind.arguments and not passive else {},
         passive=passive,
         foreign=names.get("queue") == "amq.gen-x" and draw(st.booleans()),
+        content=draw(CONTENTS) if kind.name == "basic.publish" else None,
     )
 
 
@@ -87,6 +95,7 @@ def row_of(operation: Operation, **columns: object) -> dict[str, object]:
         "passive": operation.passive,
         "foreign": operation.foreign,
         "any_key": operation.any_key,
+        "more_keys": None if operation.content is None else keys_of(operation.content.more_keys),
         "verdict": "allow",
         "policy": None,
         "rule": None,
@@ -98,11 +107,43 @@ def row_of(operation: Operation, **columns: object) -> dict[str, object]:
 @settings(max_examples=400)
 @given(operations())
 def test_the_answer_is_what_the_gateway_decided(operation: Operation) -> None:
-    """Of messages without anything in their header that policies ask for."""
-    empty = MessageContent() if operation.name == "basic.publish" else None
-    verdict = POLICIES.decide(attrs.evolve(operation, content=empty))
+    """Of messages with nothing in their header that policies ask for, but further routing keys."""
+    verdict = POLICIES.decide(operation)
     answer = Judge(POLICIES).answer(row_of(operation))
     assert (answer.outcome, answer.policy, answer.rule) == (verdict.effect, verdict.policy, verdict.rule)
+
+
+@pytest.mark.parametrize(
+    ("more_keys", "outcome"),
+    [
+        ('["order.paid"]', "allow"),
+        ('["order.1.refunded"]', "deny"),
+        ('["order.paid","z"]', "deny"),
+        ("[null]", "depends"),
+        ('["order.paid",null]', "depends"),
+        ('["z",null]', "deny"),
+    ],
+)
+def test_further_keys_need_to_be_allowed_as_well(more_keys: str, outcome: str) -> None:
+    publish = Operation(Principal("bob", "prod"), "basic.publish", exchange="orders", routing_key="order.x")
+    assert Judge(POLICIES).answer(row_of(publish, more_keys=more_keys)).outcome == outcome
+
+
+def test_whether_a_rule_about_headers_allows_further_keys_depends() -> None:
+    held = policies(document(
+        "effect: allow, operations: [basic.publish]",
+        "effect: deny, operations: [basic.publish], properties: {headers: {require: [BCC]}}",
+    ))  # fmt: skip
+    publish = row_of(Operation(Principal("bob", "prod"), "basic.publish", exchange="x", routing_key="a"))
+    assert Judge(held).answer(publish).outcome == "allow"
+    assert Judge(held).answer(publish | {"more_keys": '["b"]'}).outcome == "depends"
+
+
+def test_further_keys_that_are_no_list_are_an_error() -> None:
+    publish = row_of(Operation(Principal("bob", "prod"), "basic.publish", exchange="x", routing_key="a"))
+    for text in ('{"a": 1}', "[1]", '"a"'):
+        with pytest.raises(ValueError, match="expected"):
+            Judge(POLICIES).answer(publish | {"more_keys": text})
 
 
 EFFECT = st.sampled_from(["allow", "deny"])

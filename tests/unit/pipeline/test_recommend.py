@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from amqpgate.pipeline import recommend as job
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.reading import schema
-from amqpgate.pipeline.recommend import folded, granted, recommend
+from amqpgate.pipeline.recommend import folded, granted, names_of, recommend
 from amqpgate.pipeline.recommendation import Recommendation
 from amqpgate.pipeline.replay import replay, summary
 from amqpgate.policy import Source
@@ -97,6 +97,60 @@ def test_where_dead_letters_go_is_allowed_as_well(spark: SparkSession) -> None:
         "{id: publish-rest, effect: allow, operations: [basic.publish], exchange: rest, "
         'routingKey: {topic: "#"}}',
     ]
+
+
+def test_further_keys_are_allowed_as_well(spark: SparkSession) -> None:
+    more = [json.dumps([f"copy.{number}", "log"]) for number in range(20)]
+    seen = frame(
+        spark,
+        [
+            *(usage("id", START, 2, exchange="x", routing_key="a", more_keys=keys) for keys in more),
+            usage("id", START, exchange="", routing_key="jobs", more_keys='["jobs.copy"]'),
+        ],
+    )
+    found = recommend(seen)
+    assert found.notes == ()
+    assert rules(found) == [
+        '{id: publish-to-queue, effect: allow, operations: [basic.publish], exchange: "", routingKey: jobs}',
+        "# needed for routing keys in CC and BCC",
+        '{id: "publish-to-queue-2", effect: allow, operations: [basic.publish], exchange: "", '
+        "routingKey: jobs.copy}",
+        "{id: publish-x, effect: allow, operations: [basic.publish], exchange: x, routingKey: a}",
+        "# needed for routing keys in CC and BCC",
+        '{id: "publish-x-2", effect: allow, operations: [basic.publish], exchange: x, routingKey: '
+        '{topic: "copy.*"}}',
+        "# needed for routing keys in CC and BCC",
+        '{id: "publish-x-3", effect: allow, operations: [basic.publish], exchange: x, routingKey: log}',
+    ]
+    assert [(row.before, row.after) for row in summary(replay(seen, found.files)).collect()] == [
+        ("allow", "allow")
+    ]
+    used = {row.rule: row.requests for row in granted(seen, found.files).collect()}
+    assert used["publish-x"] == used["publish-x-2"] == used["publish-x-3"] == 40
+    assert used["publish-to-queue-2"] == 1
+
+
+def test_further_keys_that_are_not_known_are_noted(spark: SparkSession) -> None:
+    records = [
+        usage("id", START, 3, exchange="x", routing_key="a", more_keys='["b",null]'),
+        usage(
+            "id", START, 4, exchange="x", routing_key="#", routing_key_is_template=True, more_keys="[null]"
+        ),
+        usage("id", START, 5, user="bob", exchange="x", routing_key="a", more_keys="[null]"),
+        usage("id", START, 9, user="eve", exchange="x", routing_key="a"),
+        usage("id", START, 2, user=None, exchange="x", routing_key="a", more_keys='["b"]'),
+    ]
+    seen = frame(spark, records)
+    found = recommend(seen)
+    assert found.notes == (
+        "2 requests are left out: the gateway did not know their user, and a policy that allows them would "
+        "be one for everybody",
+        "12 messages had more routing keys in CC and BCC than the records tell, of users 'alice', 'bob': "
+        "what is recommended may deny them",
+    )
+    answers = [(row.before, row.after, row.messages) for row in summary(replay(seen, found.files)).collect()]
+    assert answers == [("allow", "allow", 9), ("allow", "deny", 2), ("allow", "depends", 12)]
+    assert names_of(list("abc"), 2) == "'a', 'b' and 1 others"
 
 
 def test_its_own_replay_denies_nothing(spark: SparkSession) -> None:

@@ -196,6 +196,7 @@ def test_changes_are_counted_by_who_and_by_which_rule(spark: SparkSession) -> No
         "operation": "basic.publish",
         "exchange": "orders",
         "routing_key": refunded,
+        "more_keys": None,
         "queue": None,
         "destination": None,
         "passive": False,

@@ -31,6 +31,8 @@ class Deed:
     verdict: Decided | None = None
     policy: str | None = None
     rule: str | None = None
+    #: JSON list.
+    more_keys: str | None = None
 
 
 @frozen(kw_only=True, eq=False)
@@ -57,6 +59,7 @@ class Columns(TypedDict, total=False):
     verdict: Decided | None
     policy: str | None
     rule: str | None
+    more_keys: str | None
     policy_digest: str
     outcome: str | None
     reply_code: int | None

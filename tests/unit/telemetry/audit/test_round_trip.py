@@ -34,6 +34,7 @@ FULL = AuditRow(
     policy="p",
     rule="r",
     policy_digest="ab" * 32,
+    more_keys='["a","b",null]',
 )
 SAID: Columns = {
     "operation": "basic.publish",
@@ -49,6 +50,7 @@ SAID: Columns = {
     "verdict": "deny",
     "policy": "p",
     "rule": "r",
+    "more_keys": "[null]",
     "policy_digest": "cd" * 32,
     "outcome": "closed",
     "reply_code": 403,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -19,6 +19,10 @@ from amqpgate.telemetry.audit.rows import Deed
 
 #: Messages; all other operations are requests.
 MESSAGES: Final = frozenset({"basic.publish", "basic.deliver", "basic.get-ok", "basic.return"})
+
+#: Further routing keys of one message that are recorded, and their bytes.
+MOST_KEYS: Final = 16
+MOST_KEY_BYTES: Final = 1024
 
 
 @attrs.frozen(kw_only=True)
@@ -46,7 +50,27 @@ def kind_of(operation: Operation, verdict: Verdict | None) -> OperationKind:
         verdict=None if verdict is None else verdict.effect,
         policy=None if verdict is None else verdict.policy,
         rule=None if verdict is None else verdict.rule,
+        more_keys=None if operation.content is None else keys_of(operation.content.more_keys),
     )
+
+
+def keys_of(more: Sequence[str]) -> str | None:
+    """The further routing keys of a message as a JSON list: sorted, each once, with null at the end if there
+    were more. None: it has none."""
+    if not more:
+        return None
+    keys, size = [], 0
+    # Names that are no UTF-8 are written like those of other columns.
+    found = sorted(
+        {key.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for key in more}
+    )
+    for key in found[:MOST_KEYS]:
+        size += len(key.encode())
+        if size > MOST_KEY_BYTES:
+            break
+        keys.append(key)
+    rest = [None] * (len(keys) < len(found))
+    return json.dumps([*keys, *rest], separators=(",", ":"))
 
 
 def origin_of(session: str, principal: Principal, version: str | None = None) -> Origin:

@@ -6,12 +6,14 @@
     then, of messages           order.*.created        words with digits, and long words
     after TEMPLATES of these    #
 
-A template is a topic pattern that the key matches, so nothing is summed where it does not belong. What else
-there is beyond that has a row that is kept for its window only.
+Further routing keys (CC, BCC) become templates together with the key; in the last step, it is only told that
+there were some. A template is a topic pattern that the key matches, so nothing is summed where it does not
+belong. What else there is beyond that has a row that is kept for its window only.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 import attrs
@@ -30,6 +32,8 @@ LONGEST_WORD: Final = 16
 
 #: The template of what has none of its own any more.
 ANY: Final = "#"
+#: Further keys of which nothing is told.
+OTHERS: Final = "[null]"
 
 
 def template(key: str) -> str:
@@ -39,6 +43,17 @@ def template(key: str) -> str:
 
 def _varies(word: str) -> bool:
     return len(word) > LONGEST_WORD or any(letter.isdigit() for letter in word)
+
+
+def _folded(more_keys: str | None, *, is_any: bool) -> str | None:
+    if more_keys is None:
+        return None
+    if is_any:
+        return OTHERS
+    keys: list[str | None] = json.loads(more_keys)
+    rest = [None] * (None in keys)
+    folded = sorted({template(key) for key in keys if key is not None})
+    return json.dumps([*folded, *rest], separators=(",", ":"))
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -67,8 +82,12 @@ class Rows:
         if kind.routing_key is None or not kind.is_message:
             return self._made(kind)
         for pattern, most in ((template(kind.routing_key), TEMPLATES), (ANY, 2 * TEMPLATES)):
+            more = _folded(kind.more_keys, is_any=pattern is ANY)
             folded = attrs.evolve(
-                kind, routing_key=pattern, routing_key_is_template=pattern != kind.routing_key
+                kind,
+                routing_key=pattern,
+                routing_key_is_template=pattern != kind.routing_key or more != kind.more_keys,
+                more_keys=more,
             )
             found = self._meters.get(folded)
             if found is not None:

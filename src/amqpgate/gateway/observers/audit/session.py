@@ -34,6 +34,7 @@ from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.publish import size_of
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import Operation, Peek, PolicySet, SharedLimit, Verdict
+from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.from_method import content_of, entries_of, operation_of
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.kinds.audit import BEYOND, AuditDecision
@@ -127,14 +128,14 @@ class AuditObserver(SessionObserver):
     # -- messages ----------------------------------------------------------------------------
 
     def admits(self, message: Message) -> Peek | None:
-        operation = message.operation
-        is_shown = (
-            operation is not None
-            # What it sends is not what is recorded.
-            and self.session.bridge is not None
-            and self.writer.decide(operation).reads_messages
-        )
-        return Peek(always=True) if is_shown else None
+        if message.operation is None:
+            return None
+        decision = self.writer.decide(message.operation)
+        if decision.is_silent:
+            return None
+        # What a client of another version sends is not what is recorded. Of all, further keys are.
+        is_shown = self.session.bridge is not None and decision.reads_messages
+        return Peek(always=True) if is_shown else ALWAYS_PEEKED
 
     def meters(self, message: Message, flow: Flow) -> None:
         method, operation = message.method, message.operation
@@ -176,20 +177,21 @@ class AuditObserver(SessionObserver):
         if message.operation is None:
             return False
         decision = self._held[message.channel] = self.writer.decide(message.operation)
-        return decision.reads_messages
+        return not decision.is_silent
 
     def released(self, release: Release, frames: bytes) -> bytes:
         held, verdict, header, number = release.held, release.verdict, release.header, release.channel
         meter, decision = held.flow.meter, self._held.pop(number, None)
-        channels = self.session.relay.channels
-        if meter is not None and header is not None and not self._is_of(meter, verdict):
-            # Not by the rule that allows those like it, or not any more.
-            meter = self.writer.rows.meter(kind_of(held.operation, verdict))
-            channels.count_as(Side.CLIENT, number, meter)
-        if header is None or decision is None or not decision.reads_messages:
+        if header is None:
             return frames
-        kind = kind_of(held.operation, verdict)
+        channels = self.session.relay.channels
         operation = attrs.evolve(held.operation, content=content_of(header))
+        kind = kind_of(operation, verdict)
+        if meter is not None and (kind.more_keys is not None or not self._is_of(meter, verdict)):
+            # With further keys, or not by the rule that allows those like it, or not any more.
+            channels.count_as(Side.CLIENT, number, self.writer.rows.meter(kind))
+        if decision is None or not decision.reads_messages:
+            return frames
         if decision.level != "body" or not header.body_size:
             self._message(decision, operation, kind)
             return frames

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 
-from amqpgate.gateway.observers.audit.columns import json_of, kind_of, origin_of
+from amqpgate.gateway.observers.audit.columns import (
+    MOST_KEY_BYTES,
+    MOST_KEYS,
+    json_of,
+    keys_of,
+    kind_of,
+    origin_of,
+)
 from amqpgate.policy import Operation, Principal, TlsIdentity, Verdict
+from amqpgate.policy.engine.operations import MessageContent
 
 WHO = Principal("bob", "prod", source="10.0.0.7", listener="main")
 
@@ -60,6 +69,32 @@ def test_an_operation_is_what_a_policy_judges_and_what_it_says() -> None:
 )
 def test_messages_are_told_apart_from_requests(operation: str, is_message: bool) -> None:
     assert kind_of(Operation(WHO, operation), None).is_message is is_message
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ((), None),
+        (("b", "a", "b"), ["a", "b"]),
+        (("",), [""]),
+        (("a\udcff", "a\u00ff"), ["a\\xff", "a\u00ff"]),
+        (
+            [f"k{number:02}" for number in range(MOST_KEYS + 1)],
+            [*(f"k{n:02}" for n in range(MOST_KEYS)), None],
+        ),
+        (("x" * MOST_KEY_BYTES,), ["x" * MOST_KEY_BYTES]),
+        (("x" * (MOST_KEY_BYTES + 1),), [None]),
+        (("a", "\u00e9" * (MOST_KEY_BYTES // 2)), ["a", None]),
+    ],
+)
+def test_further_keys_are_bounded(keys: Sequence[str], told: list[str | None] | None) -> None:
+    assert (None if (said := keys_of(keys)) is None else json.loads(said)) == told
+
+
+def test_further_keys_are_those_of_the_message() -> None:
+    content = MessageContent(headers={"CC": ["b", 5, b"a"], "BCC": ["c"], "x": ["d"]})
+    assert kind_of(Operation(WHO, "basic.publish", content=content), None).more_keys == '["a","b","c"]'
+    assert kind_of(Operation(WHO, "basic.publish", content=MessageContent()), None).more_keys is None
 
 
 def test_whose_the_records_are() -> None:

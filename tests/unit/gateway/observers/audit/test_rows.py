@@ -112,3 +112,22 @@ def test_exact_then_templates_then_all() -> None:
     last = row_of(rows.meter(attrs.evolve(publish, routing_key="another.way")))
     assert (last.routing_key, last.routing_key_is_template) == ("#", True)
     assert row_of(rows.meter(attrs.evolve(publish, routing_key="k.9999999.z"))) is folded
+
+
+def test_further_keys_are_folded_with_the_key() -> None:
+    rows = Rows(ORIGIN, "digest", [])
+    publish = OperationKind(operation="basic.publish", exchange="x", routing_key="fixed")
+    for number in range(rows_module.EXACT):
+        more = f'["copy.{number}"]'
+        assert row_of(rows.meter(attrs.evolve(publish, more_keys=more))).more_keys == more
+    folded = row_of(rows.meter(attrs.evolve(publish, more_keys='["copy.12345","copy.9","log",null]')))
+    assert (folded.routing_key, folded.more_keys) == ("fixed", '["copy.*","log",null]')
+    # The further keys are templates.
+    assert folded.routing_key_is_template
+    assert row_of(rows.meter(attrs.evolve(publish, more_keys='["copy.8","copy.7","log",null]'))) is folded
+    for number in range(rows_module.TEMPLATES):
+        rows.meter(attrs.evolve(publish, routing_key=".".join("a" * number)))
+    last = row_of(rows.meter(attrs.evolve(publish, routing_key="z", more_keys='["a"]')))
+    assert (last.routing_key, last.more_keys) == ("#", "[null]")
+    without = row_of(rows.meter(attrs.evolve(publish, routing_key="z")))
+    assert (without.routing_key, without.more_keys) == ("#", None)

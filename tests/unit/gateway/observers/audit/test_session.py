@@ -14,6 +14,7 @@ from tests.support.audit import records, setting, sums
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import ACCESS, MakeStage, audited, confirming, told
 from tests.unit.gateway.conftest import SETTINGS
+from tests.unit.gateway.guarded import refused
 from tests.unit.gateway.tapped import upcalls
 from tests.unit.policy.kinds.test_compatibility import document
 
@@ -99,6 +100,63 @@ def test_what_is_recorded_of_messages_is_captured_on_the_data_path(
     assert {one["verdict"] for one in events} == {"allow"}
     usage = [one for one in records(tmp_path / "audit", "usage") if one["operation"] == "basic.publish"]
     assert sums(usage, "routing_key") == {("w",): (len(bodies) * 2, sum(map(len, bodies)) * 2)}
+
+
+ALL = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: all}
+spec:
+  subjects: [{user: guest}]
+  rules:
+  - {id: publish, effect: allow, operations: [basic.publish], exchange: x, routingKey: {topic: "a.#"}}
+"""
+
+
+@pytest.mark.parametrize("policies", ["", AUDIT, ALL, ALL + AUDIT], ids=["none", "audit", "access", "both"])
+def test_further_routing_keys_are_recorded_without_upcalls_for_others(
+    audited: MakeStage, tmp_path: Path, policies: str
+) -> None:
+    stage = audited(policies=policies)
+    client, broker = stage.opened()
+    plain = amqp.BasicProperties(headers=Table.of({"h": 1, "cc": ["no"]}))
+    more = [
+        amqp.BasicProperties(headers=Table.of({"CC": ["a.b", "a.c"], "h": 1})),
+        amqp.BasicProperties(headers=Table.of({"BCC": ["a.c"]})),
+        amqp.BasicProperties(headers=Table.of({"CC": ["a.c"], "BCC": ["a.b"]})),
+    ]
+
+    def pass_on(contents: list[amqp.BasicProperties]) -> None:
+        for content in contents:
+            client.publish(b"ab1", "a", exchange="x", properties=content)
+            assert broker.expect_content(amqp.BasicPublish).body == b"ab1"
+
+    pass_on([plain])
+    before = upcalls(stage)
+    pass_on([plain] * 20)
+    assert upcalls(stage) == before
+    pass_on(more * 2)
+    pass_on([plain])
+    events = told(stage, tmp_path, "events", kind="message")
+    assert len(events) == ("AuditPolicy" in policies) * (1 + 20 + 6 + 1)
+    usage = [one for one in records(tmp_path / "audit", "usage") if one["operation"] == "basic.publish"]
+    assert sums(usage, "routing_key", "more_keys") == {
+        ("a", None): (22, 66),
+        ("a", '["a.b","a.c"]'): (4, 12),
+        ("a", '["a.c"]'): (2, 6),
+    }
+    assert {one["more_keys"] for one in events} <= {None, '["a.b","a.c"]', '["a.c"]'}
+
+
+def test_a_denial_for_a_further_key_says_so(audited: MakeStage, tmp_path: Path) -> None:
+    stage = audited(policies=ALL)
+    client, broker = stage.opened()
+    client.publish(
+        b"1", "a.b", exchange="x", properties=amqp.BasicProperties(headers=Table.of({"CC": ["z"]}))
+    )
+    assert "topic 'z'" in refused(client, broker, (60, 40))
+    [denied] = told(stage, tmp_path, "events", kind="denied")
+    assert (denied["routing_key"], denied["more_keys"]) == ("a.b", '["z"]')
 
 
 def test_a_header_that_cannot_be_decoded_ends_the_connection(audited: MakeStage, tmp_path: Path) -> None:
