@@ -40,6 +40,7 @@ M = TypeVar("M", bound=Method)
 _CLIENT: Final = Role.CLIENT
 _SERVER: Final = Role.SERVER
 _OPEN: Final = AdmissionStage.OPEN
+_GREETED: Final = Silence.GREETED
 
 
 @frozen
@@ -140,7 +141,7 @@ class ClientHandshake:
         await self.hop.send(self.hop.frame_with(method, *values))
 
     async def say_start(self, start: amqp.ConnectionStart) -> None:
-        self.context.pending.awaits(self.pending, Silence.GREETED)
+        self.context.pending.awaits(self.pending, _GREETED)
         if self.hop.interpreter is not NATIVE:
             await self.say(start)
             return

@@ -229,7 +229,10 @@ class Passthrough:
         if why_not is not None:
             await self._leave_broker()
             await self.client.refuse(why_not)
-        await self._to_broker(open_for(self.hop, self.client.hop, request))
+        said = open_for(self.hop, self.client.hop, request)
+        await self._to_broker(
+            self.hop.frame_with(amqp.ConnectionOpen, said.virtual_host, said.reserved_1, said.reserved_2)
+        )
         answer = await self._from_broker(amqp.ConnectionOpenOk, ConnectionRedirect)
         if isinstance(answer, ConnectionRedirect):
             upstream_tune = await self._follow(answer, client_tune, request)
