@@ -57,19 +57,25 @@ def enter(clock: virtual.Clock, seed: str, network: Any) -> None:
     async def bind_all(bind: Any) -> list[Any]:
         return [network.listening((bind.host, bind.port))]
 
-    async def connect(family: object, address: str, port: int) -> Any:
-        dialling = network.dial((address, port))
-        try:
-            await wait_readable(dialling)
-            if dialling.error:
-                raise OSError(dialling.error, os.strerror(dialling.error))
-            made, dialling.made = dialling.made, None
-            return made
-        finally:
-            if dialling.made is not None:
-                dialling.made.close()
-            dialling.close()
+    class Attempt:
+        stands = False
+
+        def __init__(self, family: object, address: str, port: int) -> None:
+            self._to = address, port
+
+        async def finish(self) -> Any:
+            dialling = network.dial(self._to)
+            try:
+                await wait_readable(dialling)
+                if dialling.error:
+                    raise OSError(dialling.error, os.strerror(dialling.error))
+                made, dialling.made = dialling.made, None
+                return made
+            finally:
+                if dialling.made is not None:
+                    dialling.made.close()
+                dialling.close()
 
     listeners.bind_all = bind_all  # type: ignore[assignment]
-    connecting._connect = connect  # type: ignore[assignment]
+    connecting._begin = Attempt  # type: ignore[assignment]
     housekeeping.give_back = lambda *_: None  # type: ignore[assignment]

@@ -31,6 +31,7 @@ from amqpgate.protocol.header import HEADER_MAGIC
 from amqpgate.values import frozen
 from amqpgate.wire.dialects import Dialect, VersionNumbers, version_name
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
 
 #: Characters of a product of which it is remembered what it speaks: peers choose them.
 _LONGEST_KNOWN: Final = 64
@@ -221,9 +222,9 @@ def relayed(client: Translator, broker: Translator, interpreter: Interpreter) ->
     return None
 
 
-def for_product(interpreter: Interpreter, start_ok: amqp.ConnectionStartOk) -> Interpreter:
-    """The interpreter for the client that has said ``start_ok``, in the place of the one by its header."""
-    product = str(start_ok.client_properties.get("product", ""))
+def for_product(interpreter: Interpreter, properties: Table) -> Interpreter:
+    """The interpreter for the client that says so of itself, in the place of the one by its header."""
+    product = str(properties.get("product", ""))
     if isinstance(interpreter, UndecidedInterpreter) and interpreter.decided is None:
         old, new = (_for_product(each, product) for each in (interpreter.old, interpreter.new))
         is_same = old is interpreter.old and new is interpreter.new

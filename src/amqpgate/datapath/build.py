@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from amqpgate.datapath.engine import HandedOverSocket, Handler, PooledHandler
 from amqpgate.datapath.link import Link
@@ -44,6 +44,10 @@ __all__ = [
     "make_relay",
 ]
 
+# To look a member of an enum up takes Python 3.11 a detour each time.
+_CLIENT: Final = Side.CLIENT
+_UPSTREAM: Final = Side.UPSTREAM
+
 
 def make_relay(
     handler: Handler,
@@ -60,10 +64,10 @@ def make_relay(
     (bytes) is what is taken from the broker where less was agreed.
     """
     channels = Channels()
-    up = Lane(Side.CLIENT, client.frame_max, upstream.frame_max, channels, flows)
-    down = Lane(Side.UPSTREAM, max(upstream.frame_max, largest_frame), client.frame_max, channels)
-    client_end = RelayEndpoint(client.sock, Side.CLIENT, up, client.heartbeat, client.rest)
-    upstream_end = RelayEndpoint(upstream.sock, Side.UPSTREAM, down, upstream.heartbeat, upstream.rest)
+    up = Lane(_CLIENT, client.frame_max, upstream.frame_max, channels, flows)
+    down = Lane(_UPSTREAM, max(upstream.frame_max, largest_frame), client.frame_max, channels)
+    client_end = RelayEndpoint(client.sock, _CLIENT, up, client.heartbeat, client.rest)
+    upstream_end = RelayEndpoint(upstream.sock, _UPSTREAM, down, upstream.heartbeat, upstream.rest)
     client_end.meet(upstream_end)
     upstream_end.meet(client_end)
     return Relay(handler, (client_end, upstream_end), channels)

@@ -132,15 +132,14 @@ class FrameDecoder:
             raise unknown_frame(frame_type, channel, payload)
         return Frame(frame_type, channel, payload)
 
-    def only_method(self, data: bytes) -> bytes | None:
-        """The payload of what was received, where it is a method frame of channel 0, and nothing else.
+    def untouched(self) -> bytes:
+        """What was fed, where nothing of it has been taken and nothing was fed after it; else nothing."""
+        buffer = self._buffer
+        return buffer if self._pos == 0 and isinstance(buffer, bytes) else b""
 
-        None: it is to be fed. So is most of a conversation that goes to and fro; it is not buffered then.
-        """
-        size = len(data) - FRAME_OVERHEAD
-        if self.has_more or size < 0 or size > self.frame_max > 0 or data[-1] != FRAME_END:
-            return None
-        return data[_HEAD_SIZE:-1] if _unpack_head(data) == (FRAME_METHOD, 0, size) else None
+    def begin(self, data: bytes) -> None:
+        """These bytes are in no frame yet, and no others."""
+        self._buffer, self._pos, self.has_more = data, 0, bool(data)
 
     def take(self, count: int) -> bytes | None:
         """The next ``count`` bytes raw, or None while there are fewer."""

@@ -74,6 +74,12 @@ def _module(dialect: Dialect) -> ModuleType:
         raise UnsupportedVersionError(f"there are no methods of AMQP {name}") from error
 
 
+def is_repeated(payload: bytes) -> bool:
+    """Whether connections say the same again and again: then what it was decoded to is kept."""
+    index, size = int.from_bytes(payload[:4], "big"), len(payload)
+    return (index in _REPEATED and size <= _LONGEST_REPEATED) or (index == _START and size <= _LONGEST_START)
+
+
 def decode_method(payload: Buffer, dialect: Dialect = RABBITMQ_0_9_1) -> Method:
     """The method in the payload of a method frame.
 

@@ -83,13 +83,13 @@ def test_clients_by_their_product(header: bytes, product: str | bytes, dialect: 
     met = for_client(header)
     assert met is not None
     properties = Table.of({"product": product} if product else {})
-    assert for_product(met, amqp.ConnectionStartOk(properties)).dialect is dialect
+    assert for_product(met, properties).dialect is dialect
 
 
 def test_qpids_client_behind_the_ambiguous_header_is_not_decided_by_what_both_have() -> None:
     met = for_client(HEADER_0_9)
     assert met is not None
-    interpreter = for_product(met, amqp.ConnectionStartOk(Table.of({"product": "qpid python client"})))
+    interpreter = for_product(met, Table.of({"product": "qpid python client"}))
     assert isinstance(interpreter, UndecidedInterpreter)
     bound = amqp.ExchangeBound("e", "k", "q")
     assert interpreter.to_canonical(bound.encode(), Role.CLIENT) == bound

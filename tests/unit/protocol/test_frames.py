@@ -207,23 +207,21 @@ def test_content_frames_decode_to_what_was_sent(payload: bytes, frame_max: int) 
     assert all(frame.type == 3 and frame.channel == 9 and frame.payload for frame in rest)
 
 
-@given(st.lists(FRAMES, max_size=2), st.binary(max_size=3), st.integers(0, 12))
-def test_a_method_alone_is_told_before_it_is_fed(frames: list[Frame], rest: bytes, cut: int) -> None:
-    octets = b"".join(encode_frame(*frame) for frame in frames) + rest
-    octets = octets[: len(octets) - cut % (len(octets) + 1)] if cut > 10 else octets
-    decoder, alone = FrameDecoder(), FrameDecoder()
+@given(st.lists(FRAMES, min_size=1, max_size=3), st.binary(min_size=1, max_size=3))
+def test_what_was_fed_is_shown_until_something_is_taken(frames: list[Frame], more: bytes) -> None:
+    octets = b"".join(encode_frame(*frame) for frame in frames)
+    decoder = FrameDecoder()
+    assert decoder.untouched() == b""
     decoder.feed(octets)
-    try:
-        got = decode_all(decoder)
-    except ProtocolViolation:
-        got = []
-    is_one = len(got) == 1 and len(decoder) == 0 and got[0][:2] == (1, 0)
-    assert alone.only_method(octets) == (got[0].payload if is_one else None)
-    alone.feed(b"\x01")
-    assert alone.only_method(encode_frame(1, 0, b"")) is None, "it is in the middle of something"
-
-
-def test_a_method_that_is_too_large_is_fed() -> None:
-    octets = encode_frame(1, 0, bytes(65))
-    assert FrameDecoder(64).only_method(octets) is None
-    assert FrameDecoder(65).only_method(octets) == bytes(65)
+    assert decoder.untouched() == octets
+    first = decoder.next()
+    assert first is not None
+    assert decoder.untouched() == b""
+    decoder.begin(octets)
+    assert decode_all(decoder) == frames, "as if it came for the first time"
+    decoder.begin(octets)
+    decoder.feed(more)
+    assert decoder.untouched() == b"", "it has come in pieces"
+    decoder.begin(b"")
+    assert not decoder.has_more
+    assert len(decoder) == 0

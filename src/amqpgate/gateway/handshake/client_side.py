@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Final, NoReturn, TypeVar
 
 import attrs
 
-from amqpgate.bridge import for_product
+from amqpgate.bridge import NATIVE, for_product
 from amqpgate.config import Listener, Upstream
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
@@ -20,6 +21,7 @@ from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.conversation import await_close_ok, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.gateway.transport.repeated import START_FRAMES, Derived
 from amqpgate.gateway.transport.waiting import move_on_after
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.redaction import without_login
@@ -27,8 +29,10 @@ from amqpgate.policy import Principal, SelectedPolicies
 from amqpgate.protocol.handshake import MAX_CHANNELS, SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
 
 M = TypeVar("M", bound=Method)
 
@@ -36,6 +40,30 @@ M = TypeVar("M", bound=Method)
 _CLIENT: Final = Role.CLIENT
 _SERVER: Final = Role.SERVER
 _OPEN: Final = AdmissionStage.OPEN
+_GREETED: Final = Silence.GREETED
+
+
+@frozen
+class ClientProperties:
+    """What a client says of itself."""
+
+    #: As far as it is text.
+    texts: Mapping[str, str]
+    #: What it says that it understands.
+    capabilities: frozenset[str]
+    #: Whether a client of AMQP 0-9-1 that says so of itself speaks it as RabbitMQ has it.
+    is_native: bool
+
+
+def _read(properties: Table) -> ClientProperties:
+    plain = properties.to_python()
+    can = plain.get("capabilities")
+    names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []
+    texts = {key: value for key, value in plain.items() if isinstance(value, str)}
+    return ClientProperties(texts, frozenset(names), for_product(NATIVE, properties) is NATIVE)
+
+
+_SAID: Final = Derived(_read)
 
 
 @attrs.define
@@ -60,7 +88,7 @@ class ClientHandshake:
     #: How it logs in; a password is in there.
     start_ok: amqp.ConnectionStartOk = attrs.field(init=False, repr=False)
     #: What the client says of itself, as far as it is text.
-    said: dict[str, str] = attrs.field(factory=dict, init=False)
+    said: Mapping[str, str] = attrs.field(factory=dict, init=False)
     #: What it says that it understands, such as consumer_cancel_notify.
     capabilities: frozenset[str] = attrs.field(default=frozenset(), init=False)
 
@@ -107,9 +135,18 @@ class ClientHandshake:
         self.state = step(self.state, _SERVER, type(method)) or self.state
         await self.hop.send_method(method)
 
+    async def say_usual(self, method: type[Method], *values: object) -> None:
+        """As `say`, of a method of which most connections have the same: `MethodStream.frame_with`."""
+        self.state = step(self.state, _SERVER, method) or self.state
+        await self.hop.send(self.hop.frame_with(method, *values))
+
     async def say_start(self, start: amqp.ConnectionStart) -> None:
-        self.context.pending.awaits(self.pending, Silence.GREETED)
-        await self.say(start)
+        self.context.pending.awaits(self.pending, _GREETED)
+        if self.hop.interpreter is not NATIVE:
+            await self.say(start)
+            return
+        self.state = step(self.state, _SERVER, amqp.ConnectionStart) or self.state
+        await self.hop.send(START_FRAMES.of(start))
 
     async def hear(self, expected: type[M]) -> M:
         """The client's next method. Raises ``RefusedError`` where it is connection.close."""
@@ -134,15 +171,14 @@ class ClientHandshake:
             await self.say(amqp.ConnectionSecure())
             answer = await self.hear(amqp.ConnectionSecureOk)
             start_ok = attrs.evolve(start_ok, response=answer.response)
-        if self.hop.translated is None:
-            found = for_product(self.hop.interpreter, start_ok)
+        properties = start_ok.client_properties
+        # Those that are known are said again and again.
+        said = _read(properties) if properties.encodings is None else _SAID.of(properties)
+        if self.hop.translated is None and not (said.is_native and self.hop.interpreter is NATIVE):
+            found = for_product(self.hop.interpreter, properties)
             if found is not self.hop.interpreter:
                 self.hop.speak(found)
-        properties = start_ok.client_properties.to_python()
-        can = properties.get("capabilities")
-        names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []
-        self.said = {key: value for key, value in properties.items() if isinstance(value, str)}
-        self.capabilities = frozenset(names)
+        self.said, self.capabilities = said.texts, said.capabilities
         self.start_ok = start_ok
         if self.timing is not None:
             self.timing.mark("start-ok")
@@ -150,7 +186,7 @@ class ClientHandshake:
 
     async def tune(self, offer: Tune) -> Tune:
         """What holds on the client's hop."""
-        await self.say(amqp.ConnectionTune(offer.channel_max, offer.frame_max, offer.heartbeat))
+        await self.say_usual(amqp.ConnectionTune, offer.channel_max, offer.frame_max, offer.heartbeat)
         answer = await self.hear(amqp.ConnectionTuneOk)
         if self.timing is not None:
             self.timing.mark("tune-ok")

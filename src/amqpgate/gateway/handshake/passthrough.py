@@ -26,7 +26,8 @@ by which old clients ask for a challenge (`client_side`).
 from __future__ import annotations
 
 import contextlib
-from typing import TypeVar
+from functools import lru_cache, partial
+from typing import Final, TypeVar
 
 import attrs
 
@@ -37,6 +38,7 @@ from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.session.established import Established, OwnSource
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, hand_over
+from amqpgate.gateway.transport.repeated import Derived
 from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.gateway.upstream.broker_side import (
     BrokerHandshake,
@@ -60,6 +62,9 @@ from amqpgate.wire.method import Method
 
 M = TypeVar("M", bound=Method)
 N = TypeVar("N", bound=Method)
+
+#: Offers that are kept.
+_MOST_OFFERS: Final = 64
 
 
 @attrs.define
@@ -103,7 +108,7 @@ class Passthrough:
             upstream_tune = await self._open(user, client_tune, upstream_tune)
             hop = self.hop
             frame_max = relay_frames(self.client, hop) if hop.translated is not None else None
-            await self.client.say(amqp.ConnectionOpenOk())
+            await self.client.say_usual(amqp.ConnectionOpenOk)
             return established(self.client, client_tune, hop, upstream_tune, self.dialler, frame_max)
         except ProtocolViolation as violation:
             self.client.hang_up(violation)
@@ -123,14 +128,7 @@ class Passthrough:
 
     def _offer(self, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
         """The broker's start, with the mechanisms that the client may use."""
-        said = start.mechanisms.split()
-        offered = with_both_plain(said)
-        if self.dialler.settings.has_login:
-            # The client's login goes no further, and so do no challenges.
-            offered = repeatable(offered)
-        if self._lends_certificate:
-            offered = [name for name in offered if name != b"EXTERNAL"]
-        return start if offered == said else attrs.evolve(start, mechanisms=b" ".join(offered))
+        return _OFFERS[self.dialler.settings.has_login, self._lends_certificate].of(start)
 
     @property
     def _lends_certificate(self) -> bool:
@@ -181,17 +179,18 @@ class Passthrough:
         """
         asked = await self._tune_from_broker(watcher)
         own, theirs = self.client.listener, self.dialler.settings
-        offer = Tune(
-            frame_max=own.frame_max
-            or max(FRAME_MIN_SIZE, negotiate(asked.frame_max, theirs.frame_max or USUAL_FRAME_MAX)),
-            channel_max=negotiate(asked.channel_max, own.channel_max or 0, theirs.channel_max or 0),
-            heartbeat=asked.heartbeat if own.heartbeat is None else own.heartbeat,
+        offer = _offer(
+            (asked.channel_max, asked.frame_max),
+            (own.channel_max or 0, own.frame_max or 0),
+            (theirs.channel_max or 0, theirs.frame_max or 0),
+            asked.heartbeat if own.heartbeat is None else own.heartbeat,
         )
         client = await self.client.tune(offer)
         assert self.line is not None, "it has proposed a tune"
         upstream = tune_for(asked, theirs, client, self.line.hop.interpreter)
-        tune_ok = amqp.ConnectionTuneOk(upstream.channel_max, upstream.frame_max, upstream.heartbeat)
-        said = self.line.hop.frame_of(tune_ok)
+        said = self.line.hop.frame_with(
+            amqp.ConnectionTuneOk, upstream.channel_max, upstream.frame_max, upstream.heartbeat
+        )
         if self.client.hop.decoder.has_more:
             # The client has not waited before it said open: neither does the broker wait for tune-ok alone.
             self._unsaid = said
@@ -230,7 +229,10 @@ class Passthrough:
         if why_not is not None:
             await self._leave_broker()
             await self.client.refuse(why_not)
-        await self._to_broker(open_for(self.hop, self.client.hop, request))
+        said = open_for(self.hop, self.client.hop, request)
+        await self._to_broker(
+            self.hop.frame_with(amqp.ConnectionOpen, said.virtual_host, said.reserved_1, said.reserved_2)
+        )
         answer = await self._from_broker(amqp.ConnectionOpenOk, ConnectionRedirect)
         if isinstance(answer, ConnectionRedirect):
             upstream_tune = await self._follow(answer, client_tune, request)
@@ -283,6 +285,36 @@ class Passthrough:
         if alternative is not None and isinstance(method, alternative):
             return method
         raise UpstreamFaultError(f"expected '{expected.NAME}', got '{method.NAME}'")
+
+
+def _offered(start: amqp.ConnectionStart, *, has_login: bool, lends: bool) -> amqp.ConnectionStart:
+    said = start.mechanisms.split()
+    offered = with_both_plain(said)
+    if has_login:
+        # The client's login goes no further, and so do no challenges.
+        offered = repeatable(offered)
+    if lends:
+        offered = [name for name in offered if name != b"EXTERNAL"]
+    return start if offered == said else attrs.evolve(start, mechanisms=b" ".join(offered))
+
+
+#: What clients hear of a broker's start, by whether the upstream has a login, and lends its certificate.
+_OFFERS: Final = {
+    (has_login, lends): Derived[amqp.ConnectionStart, amqp.ConnectionStart](
+        partial(_offered, has_login=has_login, lends=lends)
+    )
+    for has_login in (False, True)
+    for lends in (False, True)
+}
+
+
+@lru_cache(maxsize=_MOST_OFFERS)
+def _offer(asked: tuple[int, int], own: tuple[int, int], theirs: tuple[int, int], heartbeat: int) -> Tune:
+    """What a client is offered, given the largest channel and the largest frame that the broker proposes, and
+    those that the settings have for the listener and for the upstream."""
+    frame_max = own[1] or max(FRAME_MIN_SIZE, negotiate(asked[1], theirs[1] or USUAL_FRAME_MAX))
+    channel_max = negotiate(asked[0], own[0], theirs[0])
+    return Tune(frame_max=frame_max, channel_max=channel_max, heartbeat=heartbeat)
 
 
 def relay_frames(client: ClientHandshake, broker: MethodStream) -> int | None:

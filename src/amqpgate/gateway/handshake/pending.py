@@ -37,6 +37,9 @@ class Silence(IntEnum):
     GREETED = 1
 
 
+_SILENT: Final = Silence.SILENT
+
+
 @attrs.define(eq=False)
 class PendingHandshake:
     """One connection that is not logged in yet."""
@@ -92,7 +95,7 @@ class PendingHandshakes:
                 return None
             self._all[handshake] = None
             self._tide.rise(len(self._all))
-            self.awaits(handshake, Silence.SILENT)
+            self.awaits(handshake, _SILENT)
         except MemoryError:
             self.leave(handshake)
             raise

@@ -21,6 +21,11 @@ class CloseState(Enum):
     DONE = "done"
 
 
+# To look a member of an enum up takes Python 3.11 a detour each time.
+_ASKED: Final = CloseState.ASKED
+_DONE: Final = CloseState.DONE
+
+
 @frozen
 class SessionOutcome:
     """Why a session left the data path."""
@@ -48,17 +53,17 @@ class SessionEnd:
     @property
     def agreed(self) -> bool:
         """Whether the connection was closed by connection.close and close-ok of the peers."""
-        return self.state is CloseState.DONE
+        return self.state is _DONE
 
     def asked(self, side: Side) -> SessionEnd:
         """``side`` asks for a close."""
         closers = self.closers if side in self.closers else (*self.closers, side)
-        return SessionEnd(CloseState.ASKED, closers, self.outcome)
+        return SessionEnd(_ASKED, closers, self.outcome)
 
     def answered(self, side: Side) -> SessionEnd:
         """``side`` has its answer."""
         closers = tuple(one for one in self.closers if one is not side)
-        return SessionEnd(self.state if closers else CloseState.DONE, closers, self.outcome)
+        return SessionEnd(self.state if closers else _DONE, closers, self.outcome)
 
     def failed(self, side: Side, why: Exception) -> SessionEnd:
         """The session ends because of what ``side`` does."""

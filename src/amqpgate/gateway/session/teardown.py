@@ -38,6 +38,13 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 log = logging.getLogger(__name__)
 
 
+# To look a member of an enum up takes Python 3.11 a detour each time.
+_DONE: Final = CloseState.DONE
+_FAILED: Final = End.FAILED
+#: Of a peer that is not there any more.
+_LEFT: Final = (End.GONE, End.SILENT)
+
+
 @frozen
 class Farewell:
     """What one hop hears after the rest of what was accepted for it."""
@@ -56,19 +63,19 @@ _ALL_SAID: Final = Farewell()
 def farewells(session: Session) -> tuple[Farewell, Farewell]:
     """What the client and the broker hear, from why the session ended."""
     outcome = session.outcome
-    if session.closing is CloseState.DONE:
+    if session.closing is _DONE:
         return _ALL_SAID, _ALL_SAID
     if session.closing is CloseState.ASKED:
         return _told_already(session, Side.CLIENT), _told_already(session, Side.UPSTREAM)
     if isinstance(outcome.error, ProtocolViolation):
         return _after_violation(outcome, outcome.error)
-    if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:
+    if outcome.end in _LEFT and outcome.side is not None:
         what = "closed its connection" if outcome.end is End.GONE else "sent no heartbeats"
         gone = Farewell(gone=True)
         if outcome.side is Side.CLIENT:
             return gone, Farewell(close=_forced(f"client {what}"))
         return Farewell(close=_forced(f"upstream {what}")), gone
-    if outcome.end is End.FAILED:
+    if outcome.end is _FAILED:
         close = amqp.ConnectionClose(
             reply_code=541, reply_text="INTERNAL_ERROR - amqpgate failed; see its log"
         )
@@ -80,7 +87,7 @@ def farewells(session: Session) -> tuple[Farewell, Farewell]:
 def _told_already(session: Session, side: Side) -> Farewell:
     """The side has asked for a close, or was passed one on, and drops whatever else we would say."""
     outcome = session.outcome
-    if outcome.side is side and outcome.end in (End.GONE, End.SILENT):
+    if outcome.side is side and outcome.end in _LEFT:
         return Farewell(gone=True)
     return Farewell(answer_due=True) if side.other in session.end.closers else _ALL_SAID
 
@@ -115,9 +122,9 @@ def outcome_of(session: Session) -> str:
         return "upstream_gone"
     if session.end.violated:
         return "violation"
-    if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:
+    if outcome.end in _LEFT and outcome.side is not None:
         return f"{'client' if outcome.side is Side.CLIENT else 'upstream'}_{outcome.end.value}"
-    if outcome.end is End.FAILED:
+    if outcome.end is _FAILED:
         return "failed"
     return "closed" if session.end.agreed else "drained"
 

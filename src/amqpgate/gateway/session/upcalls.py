@@ -35,6 +35,8 @@ from amqpgate.wire.method import Method
 
 # To look a member of an enum up takes Python 3.11 a Python-level detour each time.
 _CLIENT: Final = Side.CLIENT
+_UPSTREAM: Final = Side.UPSTREAM
+_HELD: Final = tables.ScanResult.HELD
 _HEADER: Final = tables.ScanResult.HEADER
 _BODY: Final = tables.ScanResult.BODY
 _LARGE: Final = tables.ScanResult.LARGE
@@ -86,7 +88,7 @@ class Upcalls:
                     return False
                 raise violation_of(result, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
-            if result is tables.ScanResult.HELD:
+            if result is _HELD:
                 return session.session_policies.claims is not None and session.session_policies.claims.keeps(
                     side, channel, frame
                 )
@@ -227,7 +229,7 @@ class Upcalls:
             session.channels.client_answers(channel, method)
         else:
             check_text(channel, method)
-            pass_on(session, Side.CLIENT, do, frame)
+            pass_on(session, _CLIENT, do, frame)
 
     def _decide_flow(self, side: Side, channel: int, method: Method, frame: memoryview) -> bool:
         """The first message with these arguments: does it, and do those like it, pass?
@@ -290,7 +292,7 @@ class Upcalls:
                 if state is not None:
                     state.committing(-1)
             if session.publishes.hears(method):
-                session.relay.send(Side.CLIENT, changed)
+                session.relay.send(_CLIENT, changed)
             if isinstance(method, amqp.BasicQosOk):
                 channel_windows.passed_on(session, channel)
         elif do is _CONSUMER:
@@ -301,7 +303,7 @@ class Upcalls:
             )
         elif isinstance(method, amqp.QueueDeclareOk):
             session.channels.declared(channel, method.queue)
-            session.relay.send(Side.CLIENT, changed)
+            session.relay.send(_CLIENT, changed)
         elif isinstance(method, amqp.ChannelClose):
             if session.session_policies.delays is not None:
                 session.session_policies.delays.forget()
@@ -316,7 +318,7 @@ class Upcalls:
         elif do is _CLOSE_OK:
             session.channels.broker_answers(channel, method)
         else:
-            pass_on(session, Side.UPSTREAM, do, changed)
+            pass_on(session, _UPSTREAM, do, changed)
 
     def overflowed(self) -> None:
         """More waits for the client than may."""

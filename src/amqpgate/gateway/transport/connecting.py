@@ -35,34 +35,63 @@ async def connect(host: str, port: int) -> socket.socket:
 
     Raises ``OSError``; deadlines are the caller's.
     """
-    family = _family_of(host)
-    if family is not None:
-        return await _connect(family, host, port)
+    attempt = begin(host, port)
+    if attempt is not None:
+        return await attempt.finish()
     addresses = KNOWN.of(host)
     if addresses is not None:
         # Of several brokers behind one name none gets all that come within these seconds.
         address = random.choice(addresses.hosts)  # noqa: S311 - no secret
         with contextlib.suppress(OSError), move_on_after(PATIENCE):
-            return await _connect(addresses.family, address, port)
+            return await _begin(addresses.family, address, port).finish()
     return await in_trio(_connect_by_name, host, port)
 
 
-async def _connect(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+def begin(host: str, port: int) -> Attempt | None:
+    """What `connect` begins with for an address; None: it is a name. Raises ``OSError``."""
+    family = _family_of(host)
+    return None if family is None else _begin(family, host, port)
+
+
+def _begin(family: socket.AddressFamily, address: str, port: int) -> Attempt:
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         error = sock.connect_ex((address, port))
         if error == errno.EINPROGRESS:
             # Within one machine, and on a good day within one network, it is there by now (connect(2)).
             error = sock.connect_ex((address, port))
-        if error == errno.EALREADY:
-            await wait_writable(sock)
-            error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if error not in _CONNECTED:
-            raise OSError(error, os.strerror(error))
+        return Attempt(sock, error)
     except BaseException:
         sock.close()
         raise
-    return sock
+
+
+@frozen
+class Attempt:
+    """A connection that is asked for."""
+
+    sock: socket.socket
+    #: What the kernel says of it: an ``errno``.
+    _error: int
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is there, and nothing has to be waited for."""
+        return self._error in _CONNECTED
+
+    async def finish(self) -> socket.socket:
+        """Its socket when it stands. Raises ``OSError``; it is closed then."""
+        sock, error = self.sock, self._error
+        try:
+            if error == errno.EALREADY:
+                await wait_writable(sock)
+                error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error not in _CONNECTED:
+                raise OSError(error, os.strerror(error))
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
 
 async def _connect_by_name(host: str, port: int) -> socket.socket:

@@ -12,10 +12,12 @@ import select
 import socket
 import ssl
 from functools import lru_cache
+from typing import Final
 
 from amqpgate.bridge import NATIVE, Interpreter, Translator, relayed
 from amqpgate.datapath.engine import BufferedSocket, HandedOverSocket, Socket
 from amqpgate.errors import AmqpgateError
+from amqpgate.gateway.transport import repeated
 from amqpgate.gateway.transport.translated_socket import TranslatedSocket
 from amqpgate.gateway.transport.waiting import checkpoint, wait_readable, wait_writable
 from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
@@ -30,6 +32,8 @@ _READ = 16 * 1024
 #: Reads of one peer for which nothing has to be waited for, before others have their turn.
 MOST_READS = 8
 _CLOSED = "connection closed"
+#: Of peers that speak otherwise than most do.
+_NOTHING: Final[dict[bytes, tuple[Method, bytes]]] = {}
 
 #: Congestion controls that pace: they spread what is sent over time, with a timer per 64 KiB.
 _PACED = b"bbr"
@@ -63,6 +67,8 @@ class MethodStream:
         self.interpreter = interpreter or NATIVE
         #: Reads in a row for which nothing had to be waited for.
         self._at_once = 0
+        #: It was told something since it was read: what comes is its answer, and not there yet.
+        self._is_asked = False
 
     def speak(self, interpreter: Interpreter) -> None:
         """The peer speaks this version from now on."""
@@ -127,6 +133,11 @@ class MethodStream:
             await checkpoint()
         self._at_once += 1
         source = self.inner if self.translated is None else self.translated
+        if self._is_asked:
+            self._is_asked = False
+            if not isinstance(source, ssl.SSLSocket | TranslatedSocket):
+                self._at_once = 0
+                await wait_readable(source)
         while True:
             try:
                 return source.recv(limit)
@@ -162,6 +173,7 @@ class MethodStream:
         if self.translated is not None:
             await _send_all(self.translated, data)
             return
+        self._is_asked = True
         rest: bytes | memoryview = data
         while rest:
             try:
@@ -180,6 +192,13 @@ class MethodStream:
         """The method frame that tells the peer. Raises ``UnsupportedInVersion``."""
         return encode_frame(amqp.FRAME_METHOD, channel, self.interpreter.from_canonical(method))
 
+    def frame_with(self, cls: type[Method], *values: object) -> bytes:
+        """As `frame_of`, on channel 0, of the method that has these values. They are hashable, and most
+        connections have the same."""
+        if self.interpreter is NATIVE:
+            return repeated.frame_of(cls, *values)
+        return self.frame_of(cls(*values))
+
     async def send_method(self, method: Method, channel: int = 0) -> None:
         await self.send(encode_frame(amqp.FRAME_METHOD, channel, self.interpreter.from_canonical(method)))
 
@@ -194,20 +213,32 @@ class MethodStream:
 
         Anything else during set-up is a ``ProtocolViolation`` (501, 505).
         """
-        decoder = self.decoder
+        decoder, heard = self.decoder, repeated.HEARD if self.interpreter is NATIVE else _NOTHING
         while True:
-            while not decoder.has_more or (frame := decoder.next()) is None:
+            if decoder.has_more:
+                data = decoder.untouched()
+                known = heard.get(data)
+            else:
                 data = await self.receive()
                 if not data:
                     raise StreamClosedError(_CLOSED)
-                payload = decoder.only_method(data)
-                if payload is not None:
-                    return self.interpreter.to_canonical(payload, self.peer)
-                decoder.feed(data)
+                known = heard.get(data)
+                if known is None:
+                    decoder.feed(data)
+            if known is not None:
+                method, rest = known
+                decoder.begin(rest)
+                return method
+            while (frame := decoder.next()) is None:
+                await self._feed()
+                data = b""
             if frame.channel:
                 raise unexpected_frame(*frame)
             if frame.type == amqp.FRAME_METHOD:
-                return self.interpreter.to_canonical(frame.payload, self.peer)
+                method = self.interpreter.to_canonical(frame.payload, self.peer)
+                if data and heard is repeated.HEARD:
+                    repeated.keep(data, method, frame.payload)
+                return method
             if frame.type != amqp.FRAME_HEARTBEAT:
                 raise unexpected_frame(*frame)
             if frame.payload:
@@ -298,16 +329,17 @@ def hand_over(stream: MethodStream, tune: Tune) -> HandedOverSocket:
     return HandedOverSocket(stream.sock, tune.frame_max, float(tune.heartbeat), stream.decoder.take_rest())
 
 
-def prepare(sock: socket.socket) -> None:
+def prepare(sock: socket.socket, address: str | None = None) -> None:
     """Make a connected TCP socket non-blocking, without Nagle's delay, and not paced within one machine.
 
     Where the system's congestion control is BBR, loopback is paced like a wide-area network. There is
     nothing to share it with, and the timers cost more than the copying: ``make bench`` on such a machine
     saw a publish of 64 KiB cost 14 us or 48 us by luck, and mostly 14 to 20 us since (spec/decisions/0004).
+    ``address``: what it was connected to, if that was an address.
     """
     _unblock(sock)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    unpace(sock)
+    unpace(sock, address if address is not None and _is_loopback(address) else None)
 
 
 def prepare_listening(sock: socket.socket) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable
+from functools import lru_cache
 from typing import Final, NoReturn, TypeVar
 
 import attrs
@@ -57,6 +58,9 @@ MOST_HOSTS: Final = 8
 #: A broker that says so has not judged the client; another one may take it: CONNECTION_FORCED (it shuts
 #: down) and INTERNAL_ERROR (RabbitMQ's word for a virtual host that is down on this node).
 NOT_A_VERDICT: Final = frozenset({320, 541})
+
+#: Agreements on limits that are kept.
+_MOST_TUNES: Final = 64
 
 
 class UpstreamFaultError(AmqpgateError):
@@ -109,18 +113,28 @@ def start_ok_for(
 
 def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune, broker: Interpreter) -> Tune:
     """What holds on the broker's hop, given what it proposes and what holds on the client's."""
-    frame_max = negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX)
-    if not settings.frame_max:
+    wanted = settings.heartbeat
+    return _tune_for(
+        (asked.channel_max, asked.frame_max),
+        (settings.channel_max or 0, settings.frame_max or 0),
+        (client.channel_max, client.frame_max),
+        asked.heartbeat if wanted is None else broker.heartbeat(wanted, asked.heartbeat),
+    )
+
+
+@lru_cache(maxsize=_MOST_TUNES)
+def _tune_for(
+    asked: tuple[int, int], settings: tuple[int, int], client: tuple[int, int], heartbeat: int
+) -> Tune:
+    """Of the largest channel and the largest frame that each has."""
+    frame_max = negotiate(asked[1], settings[1] or USUAL_FRAME_MAX)
+    if not settings[1]:
         # A multiple of the client's payload, so that bodies are cut for it where the broker would cut them.
-        payload = client.frame_max - FRAME_OVERHEAD
+        payload = client[1] - FRAME_OVERHEAD
         pieces = math.ceil((BROKER_FRAME_MIN - FRAME_OVERHEAD) / payload)
         frame_max = min(frame_max, pieces * payload + FRAME_OVERHEAD)
-    wanted = settings.heartbeat
-    return Tune(
-        frame_max=frame_max,
-        channel_max=negotiate(asked.channel_max, settings.channel_max or 0, client.channel_max),
-        heartbeat=asked.heartbeat if wanted is None else broker.heartbeat(wanted, asked.heartbeat),
-    )
+    channel_max = negotiate(asked[0], settings[0], client[0])
+    return Tune(frame_max=frame_max, channel_max=channel_max, heartbeat=heartbeat)
 
 
 def open_for(broker: MethodStream, client: MethodStream, request: amqp.ConnectionOpen) -> amqp.ConnectionOpen:
@@ -261,9 +275,10 @@ def check_tune(line: DialedBroker, own: Exchange | None, asked: amqp.ConnectionT
     why_not = too_small(asked.frame_max)
     if why_not is not None:
         raise UpstreamUnavailableError(f"upstream {line.endpoint.address}: {why_not}")
+    if own is None:
+        return
     try:
-        if own is not None:
-            own.finish()
+        own.finish()
     except SaslError as error:
         raise UpstreamUnavailableError(f"upstream {line.endpoint.address}: {error}") from error
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
+import socket
 import ssl
 from typing import Final
 
@@ -24,7 +25,7 @@ from amqpgate.bridge import VERSIONS, AnyVersion, Interpreter, TranslatedVersion
 from amqpgate.bridge.v0_9_1 import VERSION as NATIVE
 from amqpgate.config import Address, Upstream
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
-from amqpgate.gateway.transport.connecting import connect
+from amqpgate.gateway.transport.connecting import begin, connect
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, prepare
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import fail_after, in_trio, move_on_after
@@ -301,10 +302,12 @@ async def dial(
     """
     hop: MethodStream | None = None
     try:
+        attempt = begin(address.host, address.port)
+        if attempt is not None and attempt.stands and upstream.tls is None:
+            return _prepared(attempt.sock, address.host, frame_max)
         with fail_after(upstream.connect_timeout):
-            sock = await connect(address.host, address.port)
-            prepare(sock)
-            hop = MethodStream(sock, frame_max=frame_max, peer=Role.SERVER)
+            sock = await (connect(address.host, address.port) if attempt is None else attempt.finish())
+            hop = _prepared(sock, None if attempt is None else address.host, frame_max)
             if upstream.tls is not None:
                 await hop.start_tls(
                     contexts.for_upstream(upstream.tls),
@@ -334,6 +337,15 @@ async def dial(
         raise
     assert hop is not None, "connected within the time"
     return hop
+
+
+def _prepared(sock: socket.socket, address: str | None, frame_max: int) -> MethodStream:
+    try:
+        prepare(sock, address)
+        return MethodStream(sock, frame_max=frame_max, peer=Role.SERVER)
+    except BaseException:
+        sock.close()
+        raise
 
 
 def _drop(hop: MethodStream | None) -> None:

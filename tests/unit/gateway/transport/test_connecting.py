@@ -88,14 +88,18 @@ async def test_a_name_is_asked_for_once_while_its_address_answers(
 async def test_an_address_that_says_nothing_is_not_waited_for(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def says_nothing(*_: object) -> None:
-        await in_trio(trio.sleep_forever)
+    class SaysNothing:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        async def finish(self) -> None:
+            await in_trio(trio.sleep_forever)
 
     async def works() -> None:
         (await connect("localhost", port)).close()
         KNOWN.found("localhost", Addresses(socket.AF_INET, ("127.0.0.1",)))
         with monkeypatch.context() as patch:
-            patch.setattr(connecting, "_connect", says_nothing)
+            patch.setattr(connecting, "_begin", SaysNothing)
             (await connect("localhost", port)).close()
 
     monkeypatch.setattr(connecting, "PATIENCE", 0.01)
