@@ -37,6 +37,7 @@ from typing import Final
 
 import attrs
 
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -50,6 +51,15 @@ _FAR: Final = 4
 _MOST_FORMER: Final = 64
 
 _STREAM_OFFSET: Final = "x-stream-offset"
+
+
+@frozen
+class _Limit:
+    """One of the channel's."""
+
+    count: int = 0
+    #: Whether the client had asked for consumers before it. If not, they send nothing before it is in force.
+    had_consumers: bool = True
 
 
 @attrs.define
@@ -134,7 +144,7 @@ class ChannelPrefetch:
     #: basic.get, which the data path counts and the limit does not.
     is_always_kept: bool = False
     #: The channel's limit that is in force.
-    limit: int = 0
+    _in_force: _Limit = attrs.field(default=_Limit(), init=False)
     #: The one that the client has asked for last.
     _asked: int = attrs.field(default=0, init=False)
     #: What the client wants for consumers to come.
@@ -151,7 +161,17 @@ class ChannelPrefetch:
     #: By the client's tags, those that have been made narrower and not been taken.
     _narrowed: frozenset[str] = attrs.field(default=frozenset(), init=False)
     #: basic.qos that the broker has not answered: the limit that is in force then; None: not the client's.
-    _answers: deque[int | None] = attrs.field(factory=deque, init=False)
+    _answers: deque[_Limit | None] = attrs.field(factory=deque, init=False)
+
+    @property
+    def limit(self) -> int:
+        """The channel's limit that is in force; 0: none."""
+        return self._in_force.count
+
+    @property
+    def had_consumers(self) -> bool:
+        """Whether deliveries to consumers may have come before it was."""
+        return self._in_force.had_consumers
 
     @property
     def is_kept_here(self) -> bool:
@@ -168,11 +188,11 @@ class ChannelPrefetch:
 
     # -- the client asks ----------------------------------------------------------------------
 
-    def qos(self, method: amqp.BasicQos) -> tuple[Method, ...]:
-        """What the broker is told."""
+    def qos(self, method: amqp.BasicQos, *, has_consumers: bool = True) -> tuple[Method, ...]:
+        """What the broker is told. ``has_consumers``: the client has asked for some."""
         if method.prefetch_size:
             # Every RabbitMQ refuses it.
-            self._answers.append(self._asked)
+            self._answers.append(_Limit(self._asked, has_consumers))
             return (method,)
         if method.global_:
             self._asked, self._widest = method.prefetch_count, _LARGEST
@@ -180,7 +200,7 @@ class ChannelPrefetch:
             # RabbitMQ 3 forgets the channel's limit then, whatever its manual says.
             self._each, self._asked = method.prefetch_count, 0
         resized = tuple(self.resize())
-        self._answers.append(self._asked)
+        self._answers.append(_Limit(self._asked, has_consumers))
         self._told = self._to_come
         return (*resized, amqp.BasicQos(prefetch_count=self._told))
 
@@ -220,10 +240,10 @@ class ChannelPrefetch:
 
     def answered(self) -> bool:
         """basic.qos-ok: whether it is the client's."""
-        limit = self._answers.popleft() if self._answers else self._asked
+        limit = self._answers.popleft() if self._answers else _Limit(self._asked)
         if limit is None:
             return False
-        self.limit = limit
+        self._in_force = limit
         return True
 
     def consumed(self, tag: str) -> None:

@@ -61,7 +61,7 @@ def asks(session: Session, channel: int, limits: ChannelPrefetch, method: Method
     """What the broker is told; ``method`` is the client's, with the broker's names."""
     match method:
         case amqp.BasicQos():
-            return limits.qos(method)
+            return limits.qos(method, has_consumers=bool(session.channels.states[channel].consumers().kinds))
         case amqp.BasicConsume():
             # Those are bounded: of more it is not known what they have asked for.
             has_more = session.channels.states[channel].consumers().has_more
@@ -111,19 +111,22 @@ def passed_on(session: Session, channel: int) -> None:
     """The client has the answer to its limit, which is in force now."""
     limits = _known(session, channel)
     if limits is not None:
-        _follow(session, channel, limits)
+        _follow(session, channel, limits, has_deliveries=limits.had_consumers)
 
 
-def _follow(session: Session, channel: int, limits: ChannelPrefetch) -> None:
-    """Keep the channel's window, or leave that to the broker."""
+def _follow(session: Session, channel: int, limits: ChannelPrefetch, *, has_deliveries: bool = True) -> None:
+    """Keep the channel's window, or leave that to the broker.
+
+    ``has_deliveries``: its consumers, if there are some, may have sent something.
+    """
     if session.relay.channels.state(channel) != OPEN:
         return
     if session.bridge is not None:
         session.bridge.flow_control.narrowed(channel)
     if limits.is_kept_here:
         flow_control = session.build_bridge().flow_control
-        has_deliveries = bool(session.channels.states[channel].consumers().kinds)
-        flow_control.keep(channel, limits.limit, has_deliveries=has_deliveries)
+        may_have = has_deliveries and bool(session.channels.states[channel].consumers().kinds)
+        flow_control.keep(channel, limits.limit, has_deliveries=may_have)
         flow_control.resize(channel)
     elif session.bridge is not None:
         session.bridge.flow_control.keep(channel, None)
