@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 import attrs
 
-from amqpgate.pipeline.names import ProposedPattern, has_an_id, literal
+from amqpgate.pipeline.names import GENERATED, Name, NameKind, ProposedPattern, has_an_id, literal, shape_of
 from amqpgate.pipeline.names import fold as fold_names
 from amqpgate.pipeline.templates import (
     DEFAULT,
@@ -21,8 +21,9 @@ from amqpgate.pipeline.templates import (
     Template,
     TemplateBounds,
     Why,
-    Wild,
     Words,
+    escaped,
+    expression_of,
     looks_like_an_id,
     topic_of,
     words_of,
@@ -36,7 +37,9 @@ from amqpgate.policy.engine.operations import OPERATIONS, SERVER_NAMED
 _FOREIGN = 10
 
 #: What means them: only a rule that does not speak of the broker's names means those of others.
-_OTHERS = ProposedPattern("prefix", "amq.", "values")
+_OTHERS = ProposedPattern("search", rf"\Aamq\.gen-{NameKind.GENERATED.value[:-1]}\z", "values")
+#: Likewise, where some have names of another form.
+_ALL_OTHERS = ProposedPattern("prefix", "amq.", "values")
 
 _BINDS = tuple(name for name, kind in OPERATIONS.items() if kind.binds)
 
@@ -138,12 +141,18 @@ def _key_patterns(uses: list[Use], bounds: TemplateBounds) -> dict[_Key, Propose
     """The pattern of each key: none lies within another."""
     names = fold_names({use.key_name for use in uses if use.key_name is not None}, bounds)
     templates = _templates(uses, bounds)
+    # Of these nobody knows which keys they stand for.
+    wild = {templates[use.routing_key].words for use in uses if use.any_key and use.routing_key is not None}
     patterns: dict[_Key, ProposedPattern] = {}
     for use in uses:
         if use.key_name is not None:
             patterns[_key_of(use)] = names[use.key_name]
         elif use.routing_key is not None:
-            patterns[_key_of(use)] = _key_pattern(templates[use.routing_key], is_binding=False)
+            template = templates[use.routing_key]
+            pattern = _key_pattern(template, is_binding=False)
+            if template.words in wild and pattern.topic is not None:
+                pattern = ProposedPattern("topic", pattern.topic, pattern.why)
+            patterns[_key_of(use)] = pattern
     return _absorbed(patterns)
 
 
@@ -160,10 +169,16 @@ def _templates(uses: list[Use], bounds: TemplateBounds) -> dict[Words, Template]
 
 
 def _key_pattern(template: Template, *, is_binding: bool) -> ProposedPattern:
-    """A binding key that is not folded is allowed as it is written, and not what else it could catch."""
-    if template.why == "seen" and (is_binding or not any(isinstance(word, Wild) for word in template.words)):
+    """A binding key is allowed as it is written, but for ids in it, and not what else it could catch."""
+    if template.why == "seen" and (is_binding or all(isinstance(word, str) for word in template.words)):
         return literal(str(template))
-    return ProposedPattern("topic", topic_of(template.words), template.why)
+    topic = topic_of(template.words)
+    expression = expression_of(template.words, is_binding=is_binding)
+    if expression is None or (is_binding and template.why != "ids"):
+        return ProposedPattern("topic", topic, template.why)
+    if is_binding:
+        return ProposedPattern("search", rf"\A{expression}\z", template.why, topic)
+    return ProposedPattern("regex", expression, template.why, topic)
 
 
 def _absorbed(patterns: dict[_T, ProposedPattern]) -> dict[_T, ProposedPattern]:
@@ -188,8 +203,12 @@ def _lies_within(one: ProposedPattern, other: ProposedPattern) -> bool:
         return True
     if one.form == other.form == "prefix":
         return one.text.startswith(other.text)
+    if one.form == "regex" and other.form == "prefix":
+        return one.text.startswith(escaped(other.text))
     matcher = compile_pattern(other.form, other.text, {})
     assert matcher is not None
+    if one.topic is not None:
+        return other.form == "topic" and matcher.covers(one.topic)
     return one.form in ("literal", "topic") and matcher.covers(one.text)
 
 
@@ -209,6 +228,8 @@ def _queues(
         fold_names({use.queue for use in uses if use.queue is not None and not use.foreign}, bounds)
     )
     others = {use.queue for use in uses if use.queue is not None and use.foreign}
+    is_known = all(_is_generated(queue) for queue in others)
+    all_others = _OTHERS if is_known else _ALL_OTHERS
 
     def pattern_of(use: Use) -> ProposedPattern:
         assert use.queue is not None
@@ -216,10 +237,16 @@ def _queues(
             return own[use.queue]
         text = "".join(part for part in use.queue if isinstance(part, str))
         exact = len(others) <= _FOREIGN and use.queue == (text,)
-        return literal(text) if exact else _OTHERS
+        return literal(text) if exact else all_others
 
     for queue, of_queue in _grouped(uses, pattern_of):
         yield from _of_queue(queue, of_queue, exchanges, bounds)
+
+
+def _is_generated(queue: Name) -> bool:
+    """Whether it has the form of the names that RabbitMQ gives."""
+    text = "".join(part for part in queue if isinstance(part, str))
+    return queue == GENERATED or (queue == (text,) and shape_of(text)[0] == shape_of(SERVER_NAMED)[0])
 
 
 def _of_queue(
@@ -232,7 +259,7 @@ def _of_queue(
     binding = [operation for operation, found in targets.items() if found]
     declares = [use for use in uses if use.operation == "queue.declare"]
     only_asks = bool(declares) and all(use.passive for use in declares)
-    name = "queue-" + ("own" if queue.text == SERVER_NAMED else queue.label)
+    name = "queue-" + ("own" if queue.label == SERVER_NAMED else queue.label)
     if only_asks:
         yield Grant(
             id=name + "-ask",

@@ -1,18 +1,15 @@
 """Names of queues and exchanges folded into patterns, as a careful engineer would write them.
 
 A name is text with pieces that look like ids: UUIDs, hexadecimal numbers of eight digits and more that have
-both letters and digits, numbers of four digits and more. Names that are alike but for these become one
-pattern:
-
-- a prefix, where the piece that differs comes last: ``reply-<UUID>`` is ``prefix: reply-``
-- a regular expression otherwise: ``<UUID>.in`` is ``regex: [0-9a-f]{8}-...\\.in``
+both letters and digits, numbers of four digits and more. Names that are alike but for these become a regular
+expression with a class for each piece: ``reply-<UUID>`` is ``regex: reply-[0-9a-fA-F]{8}-...``.
 
 Such a piece stands apart; glued to letters before it are only UUIDs, with or without their hyphens.
 
 More than `TemplateBounds.values` names that are alike but for a number of any length are folded in the
-same way; more than that with the same beginning, up to its first separator, become its prefix. What the
-broker names is ``amq.gen-``. Else a name stands for itself. No pattern means more than that, and each name
-lies within its own.
+same way; more than that with the same beginning, up to its first separator, become its prefix. What
+RabbitMQ names is ``amq.gen-`` and 22 letters; for names of another broker, the prefix. Else a name stands for
+itself. No pattern means more than that, and each name lies within its own.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from amqpgate.pipeline.templates import DEFAULT, TemplateBounds, Why
+from amqpgate.pipeline.templates import DEFAULT, TemplateBounds, Why, escaped
 from amqpgate.policy.engine.matching import Form, variables_in
 from amqpgate.policy.engine.operations import SERVER_NAMED
 
@@ -35,12 +32,17 @@ class NameKind(Enum):
     NUMBER = r"[0-9]+"
     UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
     HEX = r"[0-9a-fA-F]{8,}"
-    #: What the broker adds to the beginnings that it gives.
+    #: What RabbitMQ adds to `SERVER_NAMED`: 128 bits in base64url. A declare has nothing there yet.
+    GENERATED = r"(?:[0-9A-Za-z_-]{22})?"
+    #: What brokers add to the beginnings that they give.
     ANY = r".*"
 
 
 #: A name: text, and pieces that differ.
 Name: TypeAlias = "tuple[str | NameKind, ...]"
+
+#: A name that RabbitMQ gives to a queue.
+GENERATED: Final[Name] = (SERVER_NAMED, NameKind.GENERATED)
 
 #: What stands for a piece in a shape. A name that has one itself has no pieces, and so another shape.
 _MARKS: Final = {
@@ -48,9 +50,10 @@ _MARKS: Final = {
     NameKind.UUID: "\ue001",
     NameKind.HEX: "\ue002",
     NameKind.ANY: "\ue003",
+    NameKind.GENERATED: "\ue004",
 }
 _KINDS: Final = {mark: kind for kind, mark in _MARKS.items()}
-_MARKED: Final = re.compile("([\ue000-\ue003])")
+_MARKED: Final = re.compile("([\ue000-\ue004])")
 
 _BOTH: Final = r"(?=[0-9]*[a-fA-F])(?=[a-fA-F]*[0-9])"
 _PIECE: Final = re.compile(
@@ -58,13 +61,11 @@ _PIECE: Final = re.compile(
     r"(?![0-9a-zA-Z])|[0-9]{4,}"
 )
 _NUMBERS: Final = re.compile(NameKind.NUMBER.value)
+_GENERATED: Final = re.compile(NameKind.GENERATED.value)
 _BEGINNING: Final = re.compile(r"[^._:/@-]{2,}[._:/@-]")
 
 #: Beginnings after which nothing tells one name from another: queues that the broker names, direct replies.
 _GIVEN: Final = (SERVER_NAMED, "amq.rabbitmq.reply-to.")
-
-#: The shortest prefix that a pattern may be.
-_SHORTEST: Final = 3
 
 
 @attrs.frozen
@@ -74,13 +75,15 @@ class ProposedPattern:
     form: Form
     text: str
     why: Why = "seen"
+    #: Of an expression for routing keys, a topic pattern that it lies within.
+    topic: str | None = attrs.field(default=None, eq=False)
 
     @property
     def label(self) -> str:
         """The text as people say it: ``job.number.in`` for the expression ``job\\.[0-9]+\\.in``."""
         if self.form != "regex":
             return self.text
-        text = self.text
+        text = self.text.removesuffix(NameKind.GENERATED.value)
         for kind in NameKind:
             text = text.replace(kind.value, kind.name.lower())
         return re.sub(r"\\(.)", r"\1", text)
@@ -89,7 +92,7 @@ class ProposedPattern:
 def literal(text: str, why: Why = "seen") -> ProposedPattern:
     """This text exactly. What looks like a variable is no literal: patterns would put a value in."""
     if variables_in(text):
-        return ProposedPattern("search", rf"\A{_escaped(text)}\z", why)
+        return ProposedPattern("search", rf"\A{escaped(text)}\z", why)
     return ProposedPattern("literal", text, why)
 
 
@@ -100,7 +103,9 @@ def shape_of(name: str) -> tuple[str, list[str]]:
     """
     for given in _GIVEN:
         if name.startswith(given):
-            return given + _MARKS[NameKind.ANY], [name[len(given) :]]
+            rest = name[len(given) :]
+            is_known = given == SERVER_NAMED and _GENERATED.fullmatch(rest)
+            return given + _MARKS[NameKind.GENERATED if is_known else NameKind.ANY], [rest]
     if _MARKED.search(name):
         return name, []
     return _PIECE.sub(lambda match: _MARKS[_kind_of(match[0])], name), _PIECE.findall(name)
@@ -131,8 +136,9 @@ def fold(names: Collection[Name], bounds: TemplateBounds = DEFAULT) -> dict[Name
         else:
             plain["".join(map(str, name))] = name
     folded: dict[str, ProposedPattern] = {}
-    for given in _GIVEN:
-        folded |= {name: ProposedPattern("prefix", given, "ids") for name in plain if name.startswith(given)}
+    for text in plain:
+        if text.startswith(_GIVEN):
+            folded[text] = _pattern(name_from_shape(shape_of(text)[0], ()), "ids")
     for group in _groups(plain.keys() - folded, _shape_key):
         if len(group) > 1:
             columns = zip(*(shape_of(name)[1] for name in group), strict=True)
@@ -195,12 +201,7 @@ def _joined(parts: Iterable[str | NameKind]) -> Name:
 
 def _pattern(name: Name, why: Why) -> ProposedPattern:
     start = name[0]
-    if len(name) == 2 and isinstance(start, str) and len(start) >= _SHORTEST and not variables_in(start):
+    if isinstance(start, str) and name[1:] == (NameKind.ANY,):
         return ProposedPattern("prefix", start, why)
-    text = "".join(part.value if isinstance(part, NameKind) else _escaped(part) for part in name)
+    text = "".join(part.value if isinstance(part, NameKind) else escaped(part) for part in name)
     return ProposedPattern("regex", text, why)
-
-
-def _escaped(text: str) -> str:
-    """The text in a regular expression of RE2 that holds no variables."""
-    return re.escape(text).replace(r"\{", r"\x7b")

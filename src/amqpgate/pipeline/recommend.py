@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -17,7 +18,7 @@ import attrs
 from amqpgate.errors import ConfigError
 from amqpgate.pipeline import names, templates
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.frames import F, Kind, with_columns
+from amqpgate.pipeline.frames import F, Kind, rows_of, with_columns
 from amqpgate.pipeline.judge import ASKED, columns_asked
 from amqpgate.pipeline.recommendation import Recommendation, recommend_for
 from amqpgate.pipeline.replay import judged
@@ -30,7 +31,7 @@ from amqpgate.policy.tools.writing import flow
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame
 
 #: Shapes of the routing keys that one user publishes to one exchange.
 MAX_SHAPES: Final = 2_000
@@ -70,16 +71,16 @@ def recommend(usage: DataFrame, bounds: TemplateBounds = DEFAULT) -> Recommendat
     """The policies. Raises ``PipelineError`` for more than `MAX_USES`, or than a folder may have."""
     # Spark would hand times out in the time zone of this process.
     times = {name: F.unix_seconds(name) for name in ("first", "last")}
-    rows = folded(usage).withColumns(times).limit(MAX_USES + 1).collect()
+    rows = [SimpleNamespace(**row) for row in rows_of(folded(usage).withColumns(times), MAX_USES + 1)]
     if len(rows) > MAX_USES:
         raise PipelineError(
             f"more than {MAX_USES:,} different uses are left when ids are folded: look at one vhost, or at "
             "fewer days (--vhost, --since)"
         )
-    untold = [row for row in rows if row.user is not None and row[FURTHER] == UNKNOWN]
-    known = [row for row in rows if row.user is not None and row[FURTHER] != UNKNOWN]
+    untold = [row for row in rows if row.user is not None and row.further == UNKNOWN]
+    known = [row for row in rows if row.user is not None and row.further != UNKNOWN]
     uses = [use for row in known for use in uses_of(row)]
-    unknown = sum(row.requests for row in rows if row.user is None and row[FURTHER] is None)
+    unknown = sum(row.requests for row in rows if row.user is None and row.further is None)
     notes = []
     found = recommend_for(uses, bounds)
     try:
@@ -231,7 +232,7 @@ def _names_queues(operation: str, exchange: str | None) -> bool:
     return operation == "basic.publish" and exchange == ""
 
 
-def uses_of(row: Row) -> Iterator[Use]:
+def uses_of(row: SimpleNamespace) -> Iterator[Use]:
     """What a row of `folded` says, its times in seconds, and the publishes that it leads to."""
     first, last = (datetime.fromtimestamp(seconds, UTC) for seconds in (row.first, row.last))
     evidence = Evidence(row.requests, row.messages, first, last, row.kinds)
@@ -264,7 +265,7 @@ def uses_of(row: Row) -> Iterator[Use]:
         passive=row.passive,
         foreign=row.foreign,
         any_key=row.any_key or row.routing_key_is_template,
-        because="routing keys in CC and BCC" if row[FURTHER] else None,
+        because="routing keys in CC and BCC" if row.further else None,
     )
     yield use
     if row.dead_letters_to is not None and row.operation == "queue.declare":

@@ -44,18 +44,18 @@ class Recommendation:
 def recommend_for(uses: Collection[Use], bounds: TemplateBounds = DEFAULT) -> Recommendation:
     """The least that would have allowed all of it."""
     notes: dict[str, None] = {}
-    held: dict[tuple[str, str], list[Use]] = {}
+    held: dict[str, dict[str, list[Use]]] = {}
     for use in uses:
         reason = _cannot_be_allowed(use)
         if reason is not None:
             notes[reason] = None
         else:
-            held.setdefault((use.user, use.vhost), []).append(use)
+            held.setdefault(use.user, {}).setdefault(use.vhost, []).append(use)
     documents: list[str] = []
     rules: list[tuple[str, Grant]] = []
     taken: set[str] = set()
-    for user in sorted({user for user, _ in held}):
-        for vhosts, found in _by_vhosts(user, held, bounds):
+    for user, of_user in sorted(held.items()):
+        for vhosts, found in _by_vhosts(of_user, bounds):
             base = user if len(vhosts) > 1 else f"{user}@{vhosts[0]}"
             for start in range(0, len(found), _RULES):
                 part = found[start : start + _RULES]
@@ -79,14 +79,13 @@ def _cannot_be_allowed(use: Use) -> str | None:
 
 
 def _by_vhosts(
-    user: str, held: Mapping[tuple[str, str], list[Use]], bounds: TemplateBounds
+    of_user: Mapping[str, list[Use]], bounds: TemplateBounds
 ) -> Iterator[tuple[list[str], list[Grant]]]:
-    """Vhosts in which the user needs the same rules, and these with the evidence of all."""
+    """Vhosts in which a user needs the same rules, and these with the evidence of all."""
     alike: dict[tuple[object, ...], list[tuple[str, list[Grant]]]] = {}
-    for (who, vhost), uses in sorted(held.items(), key=lambda one: one[0]):
-        if who == user:
-            found = grants(uses, bounds)
-            alike.setdefault(tuple(map(_said, found)), []).append((vhost, found))
+    for vhost, uses in sorted(of_user.items()):
+        found = grants(uses, bounds)
+        alike.setdefault(tuple(map(_said, found)), []).append((vhost, found))
     for members in alike.values():
         together = members[0][1]
         for _, others in members[1:]:

@@ -2,7 +2,8 @@
 
 A key is its words. Words become wildcards for three reasons, in this order, and never otherwise:
 
-``ids``     the keys are alike but for words that look like ids (numbers, UUIDs, ...), and two of those differ
+``ids``     the keys are alike but for words that look like ids (numbers, UUIDs, ...), and two of those
+            differ; what stands for them is of that kind
 ``values``  more than `TemplateBounds.values` keys are alike but for this one word
 ``keys``    more than `TemplateBounds.templates` are left: of those with the same number of words, the
             place with the most different words; in the end ``#`` after the words that all of them start with
@@ -14,7 +15,7 @@ and ``#`` are wildcards already.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
@@ -31,7 +32,16 @@ class Wild(Enum):
     MANY = "#"
 
 
-Words: TypeAlias = "tuple[str | Wild, ...]"
+class IdKind(Enum):
+    """A word that stands for ids of its kind: what all such words are like, as a regular expression."""
+
+    NUMBER = r"[0-9]+"
+    UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+    HEX = r"[0-9a-fA-F]{8,}"
+    TEXT = r"[^.]*[0-9][^.]*"
+
+
+Words: TypeAlias = "tuple[str | Wild | IdKind, ...]"
 
 #: Why a template is as wide as it is: from what was seen to the widest.
 Why: TypeAlias = Literal["seen", "ids", "values", "keys"]
@@ -41,16 +51,24 @@ WHYS: Final[tuple[Why, ...]] = ("seen", "ids", "values", "keys")
 #: Words that look like ids: numbers, UUIDs, hexadecimal numbers of eight digits and more, what has a number
 #: of four digits and more, what is longer than 16 characters and has a digit.
 _ID: Final = re.compile(
-    r"[0-9]+"
-    r"|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
-    r"|(?=[a-fA-F]*[0-9])[0-9a-fA-F]{8,}"
-    r"|[^0-9]*[0-9]{4,}[^0-9]*"
-    r"|(?=[^0-9]*[0-9]).{17,}",
+    r"(?P<NUMBER>[0-9]+)"
+    r"|(?P<UUID>[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})"
+    r"|(?P<HEX>(?=[a-fA-F]*[0-9])[0-9a-fA-F]{8,})"
+    r"|(?P<TEXT>[^0-9]*[0-9]{4,}[^0-9]*|(?=[^0-9]*[0-9]).{17,})",
     re.DOTALL,
 )
 
-#: What stands for an id in a shape. A key that has it itself has no ids, and so another shape.
+#: What stands for any word in a shape.
 MARK: Final = "\ue000"
+#: What stands for an id. A key that has one of these itself has no ids, and so another shape.
+_MARKS: Final = {
+    IdKind.NUMBER: "\ue001",
+    IdKind.UUID: "\ue002",
+    IdKind.HEX: "\ue003",
+    IdKind.TEXT: "\ue004",
+}
+_WILD: Final[Mapping[str, Wild | IdKind]] = {MARK: Wild.ONE} | {mark: kind for kind, mark in _MARKS.items()}
+_MARKED: Final = re.compile("[\ue000-\ue004]")
 
 
 @attrs.frozen
@@ -87,7 +105,9 @@ def words_of(key: str, *, wild: bool = False) -> Words:
 
 def text_of(words: Words) -> str:
     """As keys are written."""
-    return ".".join(word.value if isinstance(word, Wild) else word for word in words)
+    return ".".join(
+        word if isinstance(word, str) else "*" if isinstance(word, IdKind) else word.value for word in words
+    )
 
 
 def topic_of(words: Words) -> str:
@@ -95,30 +115,61 @@ def topic_of(words: Words) -> str:
     return text_of(tuple(word if _is_plain(word) else Wild.ONE for word in words))
 
 
-def _is_plain(word: str | Wild) -> bool:
-    return isinstance(word, Wild) or not ("*" in word or "#" in word or variables_in(word))
+def _is_plain(word: str | Wild | IdKind) -> bool:
+    return not isinstance(word, str) or not ("*" in word or "#" in word or variables_in(word))
 
 
-def looks_like_an_id(word: str | Wild) -> bool:
+def looks_like_an_id(word: str | Wild | IdKind) -> bool:
     """Whether the word is one of many of its kind."""
     return isinstance(word, str) and _ID.fullmatch(word) is not None
 
 
+def _kind_of(word: str | Wild | IdKind) -> str | Wild | IdKind:
+    """What kind of id a word is; itself if it is none."""
+    found = _ID.fullmatch(word) if isinstance(word, str) else None
+    return word if found is None or found.lastgroup is None else IdKind[found.lastgroup]
+
+
 def shape_of(key: str) -> tuple[str, list[str]]:
-    """The key with `MARK` for each id, and the ids: keys with the same shape, and as many ids, are alike."""
-    words = split(key)
-    ids = [] if MARK in key else [word for word in words if looks_like_an_id(word)]
-    if not ids:
+    """The key with a mark for each id, and the ids: keys with the same shape, and as many ids, are alike."""
+    if _MARKED.search(key):
         return key, []
-    return ".".join(MARK if looks_like_an_id(word) else word for word in words), ids
+    words, ids = [], []
+    for word in split(key):
+        kind = _kind_of(word)
+        if isinstance(kind, IdKind):
+            ids.append(word)
+        words.append(_MARKS[kind] if isinstance(kind, IdKind) else word)
+    return (".".join(words), ids) if ids else (key, [])
 
 
 def words_from_shape(shape: str, ids: Iterable[str | None], *, wild: bool = False) -> Words:
     """The words back from a shape that has ids: None for one that differs; so do those that are not given."""
     left = iter(ids)
     return tuple(
-        (next(left, None) or Wild.ONE) if word == MARK else word for word in words_of(shape, wild=wild)
+        (next(left, None) or _WILD[word]) if isinstance(word, str) and word in _WILD else word
+        for word in words_of(shape, wild=wild)
     )
+
+
+def expression_of(words: Words, *, is_binding: bool) -> str | None:
+    """A regular expression that says of which kind ids are; None where a topic pattern says it all.
+
+    That of a binding key is for the key as it is written, with its wildcards.
+    """
+    if not any(isinstance(word, IdKind) for word in words) or (Wild.MANY in words and not is_binding):
+        return None
+    wild = {Wild.ONE: r"\*" if is_binding else "[^.]*", Wild.MANY: "#"}
+    parts = [
+        escaped(word) if isinstance(word, str) else wild[word] if isinstance(word, Wild) else word.value
+        for word in words
+    ]
+    return r"\.".join(parts)
+
+
+def escaped(text: str) -> str:
+    """The text in a regular expression of RE2 that holds no variables."""
+    return re.escape(text).replace(r"\{", r"\x7b")
 
 
 def fold(keys: Collection[Words], bounds: TemplateBounds = DEFAULT) -> dict[Words, Template]:
@@ -138,16 +189,16 @@ def fold(keys: Collection[Words], bounds: TemplateBounds = DEFAULT) -> dict[Word
 def _fold_ids(folding: dict[Words, Template]) -> None:
     groups: dict[Words, list[Words]] = {}
     for key in folding:
-        shape = tuple(MARK if looks_like_an_id(word) else word for word in key)
-        groups.setdefault(shape, []).append(key)
+        groups.setdefault(tuple(map(_kind_of, key)), []).append(key)
     for shape, alike in groups.items():
-        places = [
+        places = {
             place
-            for place, word in enumerate(shape)
-            if word == MARK and len({key[place] for key in alike}) > 1
-        ]
+            for place, kind in enumerate(shape)
+            if isinstance(kind, IdKind) and len({key[place] for key in alike}) > 1
+        }
         for key in alike if places else ():
-            folding[key] = Template(_with(key, places), "ids")
+            words = (kind if place in places else key[place] for place, kind in enumerate(shape))
+            folding[key] = Template(tuple(words), "ids")
 
 
 def _fold_values(folding: dict[Words, Template], most: int) -> bool:
@@ -170,7 +221,7 @@ def _fold_values(folding: dict[Words, Template], most: int) -> bool:
 def _fold_to(folding: dict[Words, Template], most: int) -> None:
     """Fold until there are few enough."""
     while len(found := {template.words for template in folding.values()}) > most:
-        different: dict[tuple[int, int], set[str | Wild]] = {}
+        different: dict[tuple[int, int], set[str | Wild | IdKind]] = {}
         for words in found:
             for place, word in enumerate(words):
                 if word is not Wild.MANY:
@@ -203,7 +254,7 @@ def _start_of(found: Collection[Words]) -> Words:
 
 
 def _with(words: Words, places: Iterable[int]) -> Words:
-    folded = list(words)
+    folded: list[str | Wild | IdKind] = list(words)
     for place in places:
         folded[place] = Wild.ONE
     return tuple(folded)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqpgate.pipeline.names import ProposedPattern, fold, name_from_shape, shape_of
+from amqpgate.pipeline.names import NameKind, ProposedPattern, fold, name_from_shape, shape_of
 from amqpgate.pipeline.templates import DEFAULT, TemplateBounds
 from amqpgate.policy.engine.matching import check_pattern, compile_pattern
 
@@ -45,18 +45,18 @@ def folded(*names: str, bounds: TemplateBounds = DEFAULT) -> list[tuple[str, str
     [
         (["orders.in", "orders.out"], [("literal", "orders.in"), ("literal", "orders.out")]),
         # The broker's name says nothing, even the only one.
-        (["amq.gen-JzTY20BRgKO-HjmUJj0wLg"], [("prefix", "amq.gen-")]),
+        (["amq.gen-JzTY20BRgKO-HjmUJj0wLg"], [("regex", r"amq\.gen\-(?:[0-9A-Za-z_-]{22})?")]),
         (["amq.rabbitmq.reply-to.g1h2.abc=="], [("prefix", "amq.rabbitmq.reply-to.")]),
         (["amq.rabbitmq.reply-to"], [("literal", "amq.rabbitmq.reply-to")]),
-        ([f"reply-{uuid}" for uuid in UUIDS], [("prefix", "reply-")]),
+        ([f"reply-{uuid}" for uuid in UUIDS], [("regex", r"reply\-" + NameKind.UUID.value)]),
         ([f"reply-{UUIDS[0]}"], [("literal", f"reply-{UUIDS[0]}")]),
         (["job.4711.in", "job.4712.in"], [("regex", r"job\.[0-9]+\.in")]),
         # UUIDs are known where they begin, also behind a letter; a commit's hash is not.
-        ([f"queue{uuid}" for uuid in UUIDS], [("prefix", "queue")]),
+        ([f"queue{uuid}" for uuid in UUIDS], [("regex", "queue" + NameKind.UUID.value)]),
         ([f"q{uuid.replace('-', '')}.in" for uuid in UUIDS], [("regex", r"q[0-9a-fA-F]{8,}\.in")]),
         (["qabc1" * 8, "qabc2" * 8], [("literal", "qabc1" * 8), ("literal", "qabc2" * 8)]),
         # The first number stays the same.
-        (["t1000.job.4711", "t1000.job.4712"], [("prefix", "t1000.job.")]),
+        (["t1000.job.4711", "t1000.job.4712"], [("regex", r"t1000\.job\.[0-9]+")]),
         (["worker1", "worker2"], [("literal", "worker1"), ("literal", "worker2")]),
         (["a{user}b"], [("search", r"\Aa\x7buser\}b\z")]),
     ],
@@ -115,7 +115,7 @@ def test_a_piece_that_differs_means_its_kind(name: str) -> None:
         (["job.4711.in", "job.4712.in"], "job.number.in"),
         ([f"{uuid}.reply.pidbox" for uuid in UUIDS], "uuid.reply.pidbox"),
         (["e1" * 16 + ".in", "e2" * 16 + ".in"], "hex.in"),
-        (["job.4711", "job.4712"], "job."),
+        (["job.4711", "job.4712"], "job.number"),
         (["a.b"], "a.b"),
     ],
 )

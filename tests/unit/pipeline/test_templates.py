@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from amqpgate.pipeline.templates import (
     DEFAULT,
     MARK,
+    IdKind,
     TemplateBounds,
     Wild,
     Words,
@@ -123,6 +126,10 @@ def test_a_word_is_folded_for_a_reason_only(keys: list[str]) -> None:
                 here = {key[place] for key in of_template}
                 assert len(here) > 1
                 assert len(here) > bounds.values or found[next(iter(of_template))].why != "seen"
+            elif isinstance(word, IdKind):
+                here = {key[place] for key in of_template}
+                assert len(here) > 1
+                assert all(re.fullmatch(word.value, str(one)) for one in here)
             else:
                 assert {key[place] for key in of_template} == {word}
 
