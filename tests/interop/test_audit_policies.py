@@ -167,12 +167,12 @@ def test_from_records_to_policies_and_back(rabbitmq: RabbitMQ, spark: SparkSessi
             run(work)
     usage = read(spark, str(tmp_path / "audit"), "usage").frame
 
-    # What the gateway decided is what its policies answer: but for what was in a message.
+    # What the gateway decided is what its policies answer: but for what was in a message. Its CC is recorded.
     replayed = replay(usage, read_folder(wide))
     assert changes(replayed).count() == 0
     assert {"allow", "deny"} <= {before for before, _ in verdicts(replayed)}
     unsure = [row for row in undecided(replayed).collect() if row.before == "deny"]
-    assert [(row.routing_key, row.messages) for row in unsure] == [("order.1.created", 1)] * 2
+    assert [(row.routing_key, row.messages) for row in unsure] == [("order.1.created", 1)]
 
     # What is recommended has no faults, and its own replay denies nothing.
     found = recommend(usage)
@@ -192,7 +192,7 @@ def test_from_records_to_policies_and_back(rabbitmq: RabbitMQ, spark: SparkSessi
 
     # Without one grant exactly that fails which needs it.
     (name, data) = (found.files[0].name, found.files[0].data.decode())
-    kept = [line for line in data.splitlines(keepends=True) if 'prefix: "batch-"' not in line]
+    kept = [line for line in data.splitlines(keepends=True) if "batch-" not in line]
     assert len(kept) == len(data.splitlines()) - 1
     without = folder_of(tmp_path / "without", [(name, "".join(kept).encode())])
     with through(rabbitmq, without, tmp_path / "last") as run:
