@@ -155,7 +155,8 @@ spec:
 _LEFT = """
 Count = fun(Queue) -> case amqqueue:get_type(Queue) of
     rabbit_quorum_queue ->
-        {ok, Total, _} = ra:consistent_query(amqqueue:get_pid(Queue), {rabbit_fifo, query_messages_total, []}),
+        Query = {rabbit_fifo, query_messages_total, []},
+        {ok, Total, _} = ra:consistent_query(amqqueue:get_pid(Queue), Query),
         Total;
     _ ->
         [{messages, Total}] = rabbit_amqqueue:info(Queue, [messages]), Total
