@@ -155,8 +155,8 @@ spec:
 _LEFT = """
 Count = fun(Queue) -> case amqqueue:get_type(Queue) of
     rabbit_quorum_queue ->
-        Asked = {rabbit_fifo, query_messages_total, []},
-        {ok, Total, _} = ra:consistent_query(amqqueue:get_pid(Queue), Asked),
+        Query = {rabbit_fifo, query_messages_total, []},
+        {ok, Total, _} = ra:consistent_query(amqqueue:get_pid(Queue), Query),
         Total;
     _ ->
         [{messages, Total}] = rabbit_amqqueue:info(Queue, [messages]), Total
