@@ -179,9 +179,7 @@ class HAProxy:
         wait_for_port(f"{LOOPBACK}:{self._ports['sink']}", lambda: _alive(self._child), self.name)
 
     def launch(self) -> None:
-        program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
-        if program is None:
-            raise TargetError("HAProxy is not installed (Debian: apt-get install haproxy)")
+        program = _haproxy()
         self._ports = {way: free_port() for way in self._ends()}
         folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir=self.around.folder))
         file = folder / "haproxy.cfg"
@@ -213,14 +211,20 @@ class HAProxy:
         return HAProxy(self.around, self.name, self.buffer)
 
     def describe(self) -> str:
-        version = subprocess.run(
-            ["haproxy", "-v"], capture_output=True, text=True, env={"PATH": "/usr/sbin:/usr/local/sbin"}
-        ).stdout
+        version = subprocess.run([_haproxy(), "-v"], capture_output=True, text=True).stdout
         buffers = "default buffers" if self.buffer is None else f"tune.bufsize {self.buffer}"
         return f"{' '.join(version.split()[:3])}, TCP mode, one thread, {buffers}"
 
     def published(self) -> int | None:
         return None
+
+
+def _haproxy() -> str:
+    """Its program. Raises `TargetError`."""
+    program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        raise TargetError("HAProxy is not installed (Debian: apt-get install haproxy)")
+    return program
 
 
 @attrs.define(eq=False)
