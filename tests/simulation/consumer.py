@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.simulation.client import Client, Session
@@ -26,6 +28,8 @@ class ConsumerSession(Session):
         #: Consumer tag -> its queue, by channel.
         self.tags: dict[int, dict[str, str]] = {}
         self.silent: dict[int, bool] = {}
+        #: Channels whose limit is in force.
+        self.limited: set[int] = set()
         self.gets: dict[int, str] = {}
         self.until = self.clock.now + self.random.expovariate(1 / self.client.plan.stay)
         for channel in range(1, self.client.plan.channels + 1):
@@ -35,8 +39,11 @@ class ConsumerSession(Session):
         plan = self.client.plan
 
         def opened(lane: Lane) -> None:
-            qos = amqp.BasicQos(0, plan.prefetch, False)
-            self.ask(channel, qos, (amqp.BasicQosOk,), lambda _: declare(lane))
+            # By 0-8 and 0-9 a limit is the channel's, and holds for consumers that are there.
+            if self.talk.version.is_old and plan.kind == "consumer" and self.random.random() < 0.5:
+                declare(lane)
+            else:
+                self._limit(channel, lambda: declare(lane))
 
         def declare(lane: Lane) -> None:
             queue = self.random.choice(plan.queues)
@@ -50,6 +57,7 @@ class ConsumerSession(Session):
                 self._consume(channel, lane, queue)
 
         self.tags[channel] = {}
+        self.limited.discard(channel)
         # Without acks what is on its way to a client that dies is gone.
         self.silent[channel] = self.random.random() < plan.silent
         self.open(channel, opened)
@@ -62,10 +70,22 @@ class ConsumerSession(Session):
             if tag and method.consumer_tag != tag:
                 raise Violation(f"{self.name} is consumer {method.consumer_tag!r}, and asked for {tag!r}")
             self.tags[channel][method.consumer_tag] = queue
-            self._turn(channel, lane)
+            if channel in self.limited:
+                self._turn(channel, lane)
+            else:
+                self._limit(channel, lambda: self._turn(channel, lane))
 
         method = amqp.BasicConsume(queue=queue, consumer_tag=tag, no_ack=self.silent[channel])
         self.ask(channel, method, (amqp.BasicConsumeOk,), consuming)
+
+    def _limit(self, channel: int, then: Callable[[], None]) -> None:
+        """Ask for the channel's prefetch, and go on once it is in force."""
+
+        def limited(_: Method) -> None:
+            self.limited.add(channel)
+            then()
+
+        self.ask(channel, amqp.BasicQos(0, self.client.plan.prefetch, False), (amqp.BasicQosOk,), limited)
 
     def _turn(self, channel: int, lane: Lane) -> None:
         """Now and then something else than deliveries happens."""
@@ -132,7 +152,7 @@ class ConsumerSession(Session):
             return
         prefetch = self.client.plan.prefetch
         held = sum(one.source is delivery.source for one in lane.held.values())
-        if tag and held > prefetch:
+        if tag and channel in self.limited and held > prefetch:
             raise Violation(
                 f"{self.name} holds {held} deliveries of {tag!r} on channel {channel}, not {prefetch}"
             )
