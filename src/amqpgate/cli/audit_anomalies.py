@@ -16,8 +16,8 @@ from amqpgate.cli.failures import WRONG, Failure
 def anomalies(last: int) -> None:
     """Show principals whose rate or reach left their own history, and new principals and routes.
 
-    Each hour is compared with the same hour of the weeks before: at least three, better eight. Scores beyond
-    3.5 are far out; a negative one says that there was less than usual. What is new has no score.
+    Each hour is compared with the same hour of the weeks before, three at least. Scores beyond 4 are far out;
+    a negative one says that there was less than usual. What is new has no score, and the hour it began.
 
     \b
     amqpgate audit anomalies audit --until 2026-11-22

@@ -1,13 +1,17 @@
 """Anomalies: who left their own history, in rate or in reach, and who or what is new.
 
-Each hour is compared with the same hour of the weeks before: the modified z-score 0.6745 (x - median) / MAD
-(Iglewicz and Hoaglin, 1993), of which more than 3.5 is far out. Hours without a record count as 0, so that
-who falls silent is noticed, too. The MAD is taken to be at least one, and at least a tenth of the median: who
-always sent exactly a thousand is not far out with a thousand and one.
+Each hour is compared with the median of the same hour of the weeks before. Hours without a record count as 0,
+so that who falls silent is noticed, too. Counts are compared by twice their square root, in which chance
+alone (Poisson's) has a spread of one (Anscombe, 1948). A tenth of the median is added to that: who always
+sent exactly a thousand is not far out with a thousand and one. How much more than that a principal varies is
+learnt from all of its hours, since those of one hour of the week are few. The score is how many standard
+deviations of the normal distribution are as rare, so that a short history has to be left farther (Wallace,
+1959).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +21,10 @@ from amqpgate.pipeline.topology import traffic
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: Scores beyond this are far out, on either side.
-FAR_OUT: Final = 3.5
+#: Scores beyond this are far out, on either side. Of 100,000 judged hours of traffic that does not change,
+#: these were at most 6 where messages came by chance, and 40 where rates varied by three tenths as well; 820
+#: where they varied as much as they are high.
+FAR_OUT: Final = 4.0
 
 #: Weeks of history below which an hour is not judged.
 MIN_WEEKS: Final = 3
@@ -73,43 +79,82 @@ def scored(usage: DataFrame, begin: datetime, end: datetime) -> DataFrame:
         hours.where((F.col("hour") >= F.lit(begin)) & (F.col("hour") < F.lit(end))),
     )
     first = history.groupBy(*_WHO).agg(F.min("hour").alias("began"))
-    judged = _window(usage, begin, end).crossJoin(first)
-    slots = history.groupBy(*_WHO, _slot("hour").alias("slot")).agg(
-        *(F.collect_list(metric).alias(f"{metric}_before") for metric in METRICS)
-    )
-    compared = (
-        judged.withColumn("slot", _slot("hour"))
+    slots = _slots(history.join(first, [*_WHO]), begin)
+    judged = (
+        _window(usage, begin, end)
+        .crossJoin(first)
+        .withColumn("slot", _slot("hour"))
         .withColumn("weeks", _weeks("began", "slot", begin))
         .where(F.col("weeks") >= MIN_WEEKS)
-        .join(slots, [*_WHO, "slot"], "left")
         .join(now, [*_WHO, "hour"], "left")
     )
-    metrics = F.explode(
-        F.array(
-            *(
-                F.struct(
-                    F.lit(metric).alias("metric"),
-                    F.coalesce(metric, F.lit(0)).cast("long").alias("value"),
-                    _with_zeros(f"{metric}_before").alias("before"),
-                )
-                for metric in METRICS
-            )
+    compared = (
+        _by_metric(judged, [*_WHO, "hour", "slot", "weeks"], lambda metric: F.coalesce(metric, F.lit(0)))
+        .withColumn("value", F.col("value").cast("long"))
+        .join(slots.select(*_WHO, "slot", "metric", "usual"), [*_WHO, "slot", "metric"], "left")
+        .join(_spreads(slots), [*_WHO, "metric"], "left")
+        .withColumn("usual", F.coalesce("usual", F.lit(0.0)))
+    )
+    return compared.withColumn("score", _score()).select(
+        *_WHO, "hour", "metric", "value", "usual", "score", "weeks"
+    )
+
+
+def _slots(history: DataFrame, begin: datetime) -> DataFrame:
+    """Each hour of the week that has a record: what it had in each week, and the median of that."""
+    weekly = history.groupBy(*_WHO, "began", _slot("hour").alias("slot")).agg(
+        *(F.collect_list(metric).alias(metric) for metric in METRICS)
+    )
+    weeks = weekly.withColumn("weeks", _weeks("began", "slot", begin))
+    return _by_metric(weeks, [*_WHO, "slot", "weeks"], _with_zeros).withColumn(
+        "usual", _median(F.col("value"))
+    )
+
+
+def _spreads(slots: DataFrame) -> DataFrame:
+    """How far a principal's hours are from their medians: mean square, of how many, how many are free."""
+    away = _root(F.col("one")) - _root(F.col("usual"))
+    return (
+        slots.where(F.array_max("value") > 0)
+        .select(*_WHO, "metric", "slot", "usual", F.explode("value").alias("one"))
+        .withColumn("square", away * away / _chance())
+        .groupBy(*_WHO, "metric")
+        .agg(
+            F.avg("square").alias("square"),
+            F.count("*").alias("many"),
+            (F.count("*") - F.countDistinct("slot")).alias("free"),
         )
     )
-    usual = _median(F.col("before"))
-    deviation = _median(F.transform("before", lambda value: F.abs(value - F.col("usual"))))
-    spread = F.greatest(deviation, F.col("usual") / 10, F.lit(1.0))
-    return (
-        compared.select(*_WHO, "hour", "weeks", metrics.alias("one"))
-        .select(
-            *_WHO,
-            "hour",
-            "weeks",
-            *(F.col(f"one.{name}").alias(name) for name in ("metric", "value", "before")),
-        )
-        .withColumn("usual", usual)
-        .withColumn("score", F.lit(0.6745) * (F.col("value") - F.col("usual")) / spread)
-        .select(*_WHO, "hour", "metric", "value", "usual", "score", "weeks")
+
+
+def _score() -> Column:
+    # One more than there are, as if it had varied once as it should.
+    free = 1.0 + F.coalesce("free", F.lit(0))
+    squares = F.coalesce(F.col("square") * F.col("many"), F.lit(0.0))
+    varies = F.greatest(F.lit(1.0), (1 + squares) / free)
+    # The median is not exact, either.
+    doubt = 1 + F.lit(1.57) / F.col("weeks")
+    away = _root(F.col("value")) - _root(F.col("usual"))
+    square = away * away / (_chance() * varies * doubt)
+    return F.signum(away) * F.sqrt(free * F.ln(1 + square / free)) * (8 * free + 1) / (8 * free + 3)
+
+
+def _root(count: Column) -> Column:
+    return 2 * F.sqrt(count + F.lit(0.375))
+
+
+def _chance() -> Column:
+    """The variance of the root that is not the principal's doing."""
+    return 1 + F.col("usual") / 100
+
+
+def _by_metric(frame: DataFrame, keys: Sequence[str], value: Callable[[str], Column]) -> DataFrame:
+    """A row for each metric, with its ``value``."""
+    each = F.explode(
+        F.array(*(F.struct(F.lit(name).alias("metric"), value(name).alias("value")) for name in METRICS))
+    )
+    return frame.select(*keys, each.alias("one")).select(
+        *keys, F.col("one.metric").alias("metric"), F.col("one.value").alias("value")
     )
 
 
@@ -149,8 +194,8 @@ def _weeks(began: str, slot: str, begin: datetime) -> Column:
 
 def _with_zeros(values: str) -> Column:
     """The values of each week: those of weeks without a record are 0."""
-    given = F.coalesce(F.col(values), F.array().cast("array<bigint>"))
-    return F.concat(given, F.array_repeat(F.lit(0).cast("bigint"), F.col("weeks") - F.size(given)))
+    missing = F.col("weeks") - F.size(values)
+    return F.concat(values, F.array_repeat(F.lit(0).cast("bigint"), missing))
 
 
 def _median(values: Column) -> Column:
@@ -181,7 +226,7 @@ def _new(usage: DataFrame, begin: datetime, end: datetime) -> DataFrame:
 
 
 def _routes(usage: DataFrame) -> DataFrame:
-    """Who did what with which exchange or queue. ``*`` stands for ids in names."""
+    """Who did what with which exchange or queue, from which hour on. ``*`` stands for ids in names."""
     key = F.when(F.col("operation") == "basic.publish", F.col("key"))
     what = F.concat_ws(
         " ",
@@ -192,7 +237,7 @@ def _routes(usage: DataFrame) -> DataFrame:
     return (
         traffic(usage)
         .groupBy(*_WHO, what.alias("what"))
-        .agg(F.sum("messages").alias("messages"), F.date_trunc("hour", F.max("last")).alias("hour"))
+        .agg(F.sum("messages").alias("messages"), F.date_trunc("hour", F.min("first")).alias("hour"))
     )
 
 

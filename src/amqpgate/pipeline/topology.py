@@ -85,8 +85,9 @@ def _most(frame: DataFrame) -> tuple[list[Row], int]:
 def traffic(usage: DataFrame) -> DataFrame:
     """Messages and readers by who, where and which key, the most messages first.
 
-    Columns: user, vhost, operation, exchange, queue, key, messages, bytes, last. Of publishes, key is null,
-    or the queue's name where the default exchange takes it. ``*`` stands for ids in names and keys.
+    Columns: user, vhost, operation, exchange, queue, key, messages, bytes, first, last. Of publishes,
+    key is null, or the queue's name where the default exchange takes it. ``*`` stands for ids in names and
+    keys.
     """
     passed = usage.where(
         F.col("operation").isin(*_MESSAGES) & (F.coalesce("verdict", F.lit("allow")) == "allow")
@@ -110,6 +111,7 @@ def _sums() -> list[Column]:
     return [
         F.sum("messages").alias("messages"),
         F.sum("bytes").alias("bytes"),
+        F.min("first").alias("first"),
         F.max("last").alias("last"),
     ]
 

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from sqlframe.duckdb import DuckDBSession
 
+from amqpgate.pipeline import local
 from amqpgate.pipeline.spark import start
+from tests.support.audit_plans import Plans
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
@@ -44,6 +47,20 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def duck() -> Iterator[DuckDBSession]:
+    """An embedded DuckDB."""
+    session = local.start()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module", params=["local", "spark"])
+def plans(request: pytest.FixtureRequest) -> Plans:
+    """Each engine. Tests of plans alone are for both."""
+    return Plans(request.param, request.getfixturevalue("duck" if request.param == "local" else "spark"))
 
 
 #: What tells a verb which settings the session has that all tests share.

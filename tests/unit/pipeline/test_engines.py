@@ -86,13 +86,6 @@ ODD_EVENTS = [
 
 
 @pytest.fixture(scope="module")
-def duck() -> Iterator[DuckDBSession]:
-    session = local.start()
-    yield session
-    session.stop()
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A month, with what is odd as JSON beside Parquet."""
     made = tmp_path_factory.mktemp("audit")

@@ -1,0 +1,51 @@
+"""Jobs over records, on either engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import attrs
+import pyarrow as pa
+
+from amqpgate.pipeline import local
+from amqpgate.pipeline.frames import Engine, engine, rows_of
+from amqpgate.pipeline.reading import schema
+from amqpgate.records import Record, Sort
+from tests.support.audit_records import table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from sqlframe.duckdb import DuckDBSession
+
+
+@attrs.frozen
+class Plans:
+    """An engine, and its session."""
+
+    name: Engine
+    session: SparkSession | DuckDBSession
+
+    def frame(self, sort: Sort, records: Iterable[Record] | pa.Table) -> DataFrame:
+        """The records as the engine's frame."""
+        table = records if isinstance(records, pa.Table) else table_of(sort, records)
+        if self.name == "local":
+            return local.frame_of(cast("DuckDBSession", self.session), table)
+        return cast("SparkSession", self.session).createDataFrame(table, schema(sort))
+
+    def rows(
+        self, job: Callable[[DataFrame], DataFrame], sort: Sort, records: Iterable[Record] | pa.Table
+    ) -> list[Any]:
+        """What a job answers, with attributes of its columns' names; times are UTC."""
+        with engine(self.name):
+            rows = list(rows_of(job(self.frame(sort, records))))
+        return [SimpleNamespace(**{name: _time(value) for name, value in row.items()}) for row in rows]
+
+
+def _time(value: object) -> object:
+    """Spark's are text."""
+    if isinstance(value, str) and value.endswith("Z") and value[4:5] == "-":
+        return datetime.fromisoformat(value)
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
