@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import pyarrow as pa
 
-from amqpgate.pipeline import local
+from amqpgate.pipeline import local, local_reading, reading
 from amqpgate.pipeline.frames import Engine, engine, rows_of
-from amqpgate.pipeline.reading import schema
+from amqpgate.pipeline.reading import RecordTable, schema
 from amqpgate.records import Record, Sort
 from tests.support.audit_records import table_of
 
@@ -34,6 +35,18 @@ class Plans:
         if self.name == "local":
             return local.frame_of(cast("DuckDBSession", self.session), table)
         return cast("SparkSession", self.session).createDataFrame(table, schema(sort))
+
+    def read(self, folder: Path, sort: Sort) -> RecordTable:
+        """A folder of records."""
+        with engine(self.name):
+            if self.name == "local":
+                return local_reading.read(cast("DuckDBSession", self.session), str(folder), sort)
+            return reading.read(cast("SparkSession", self.session), str(folder), sort)
+
+    def read_rows(self, folder: Path, sort: Sort) -> list[Any]:
+        """The records in it."""
+        with engine(self.name):
+            return [SimpleNamespace(**row) for row in rows_of(self.read(folder, sort).frame)]
 
     def rows(
         self, job: Callable[[DataFrame], DataFrame], sort: Sort, records: Iterable[Record] | pa.Table

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from rich.status import Status
     from sqlframe.duckdb import DuckDBSession
 
+    from amqpgate.pipeline.contract import Skipped
     from amqpgate.pipeline.objects import Objects
-    from amqpgate.pipeline.reading import RecordTable, Skipped, Span
+    from amqpgate.pipeline.reading import RecordTable, Span
     from amqpgate.records import Sort
 
     #: What is done with the rows of a batch, and its number.

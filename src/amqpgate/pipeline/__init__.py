@@ -5,6 +5,7 @@ frames to data frames; what starts Spark, reads and writes is apart from it.
 
 ``java``        the Java that Spark runs on
 ``spark``       a session, embedded by default
+``contract``    what a file of records has to have
 ``reading``     a folder of records as data frames, and what of it cannot be read
 ``objects``     records in an object store, as files of this machine
 ``following``   the same as they come, by batches

@@ -27,12 +27,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.objects import Objects
 from amqpgate.pipeline.parts import PACKED, merge, pack, pack_files, unpack
 from amqpgate.pipeline.reading import (
     RecordTable,
-    Skipped,
     literal,
     name_of,
     newest,

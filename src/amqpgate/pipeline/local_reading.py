@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow
 import pyarrow.dataset
-import pyarrow.parquet
 
+from amqpgate.pipeline.contract import Skipped, required
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.local import frame_of, register
 from amqpgate.pipeline.objects import Objects
 from amqpgate.pipeline.places import local_files
 from amqpgate.pipeline.reading import (
     LINE,
-    TIME,
     RecordTable,
-    Skipped,
     Span,
     chosen,
+    look_into_all,
     refuse_later,
+    skipped_of,
     within,
 )
 from amqpgate.records import TABLES, Sort, arrow_schema
@@ -55,19 +55,10 @@ def read(
     parquet, lines = chosen(found, folder, sort, span, leave_out)
     if isinstance(folder, Objects):
         folder.copy([*parquet, *lines])
-    skipped: list[Skipped] = []
-    versions: dict[str, Counter[int | None]] = {}
-    whole = []
-    for path in parquet:
-        try:
-            versions[path] = Counter(_versions(path))
-        except (pyarrow.ArrowException, OSError):
-            skipped.append(Skipped(path, "is cut off or damaged"))
-            continue
-        if versions[path]:
-            whole.append(path)
-        else:
-            skipped.append(Skipped(path, "has no audit records"))
+    seen = look_into_all(parquet, sort)
+    skipped = [*skipped_of(seen)]
+    versions = {path: look.versions for path, look in seen.items()}
+    whole = [path for path in parquet if seen[path].why is None]
     rows: list[dict[str, object]] = []
     for path in lines:
         mine, wrong = _lines(path, sort)
@@ -88,22 +79,12 @@ def read(
         sort=sort,
         frame=within(frame, sort, span),
         files=len(whole) + len(lines),
-        records=sum(counted.total() for counted in versions.values()),
+        records=sum(versions[path].total() for path in (*whole, *lines)),
         skipped=tuple(
             Skipped(folder.name(one.path), one.why) if isinstance(folder, Objects) else one for one in skipped
         ),
         paths=tuple(whole),
     )
-
-
-def _versions(path: str) -> Counter[int | None]:
-    """How many records of which version the file has. Raises ``ArrowException`` or ``OSError``."""
-    with pyarrow.parquet.ParquetFile(path.removeprefix(_LOCAL)) as file:
-        if "schema_version" not in file.schema_arrow.names:
-            return Counter()
-        column = file.read(["schema_version"])["schema_version"]
-        counted = column.value_counts().to_pylist()
-    return Counter({one["values"]: one["counts"] for one in counted if one["values"] is not None})
 
 
 def _lines(path: str, sort: Sort) -> tuple[list[dict[str, object]], int]:
@@ -127,10 +108,9 @@ def _lines(path: str, sort: Sort) -> tuple[list[dict[str, object]], int]:
 
 
 def _record(said: Mapping[str, object], schema: pyarrow.Schema, sort: Sort) -> dict[str, object]:
-    """Its columns. Raises ``ValueError``, ``TypeError`` or ``KeyError`` where one is not as it should be."""
-    said["record_id"], said[TIME[sort]]
+    """Its columns. Raises ``ValueError`` or ``TypeError`` where one is not as it should be."""
     row = {field.name: _value(said.get(field.name), field.type) for field in schema}
-    if row["record_id"] is None or row[TIME[sort]] is None:
+    if any(row[name] is None for name in required(sort)):
         raise ValueError("no record")
     return row
 
@@ -146,4 +126,6 @@ def _value(value: object, kind: pyarrow.DataType) -> object:
     plain = bool if pyarrow.types.is_boolean(kind) else int if pyarrow.types.is_integer(kind) else str
     if type(value) is not plain:
         raise TypeError(f"{value!r} is no {plain.__name__}")
+    if plain is int and not -(1 << kind.bit_width - 1) <= cast("int", value) < 1 << kind.bit_width - 1:
+        raise ValueError(f"{value} is too large")
     return value

@@ -245,7 +245,7 @@ def _schema(sort: Sort) -> pa.Schema:
 
 
 def _fitted(table: pa.Table, sort: Sort) -> pa.Table:
-    """With the columns of the sort: files may leave any out."""
+    """With the columns of the sort: older files have none of what came later."""
 
     def column(field: pa.Field) -> pa.Array | pa.ChunkedArray:
         if field.name not in table.column_names:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from typing import Final, TypeAlias
@@ -19,8 +20,9 @@ import attrs
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, IntegralType, StringType, StructField, StructType
 
+from amqpgate.pipeline.contract import Look, Skipped, look_into, required
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.frames import F
 from amqpgate.pipeline.objects import Objects
@@ -45,18 +47,18 @@ _NOT_IN_KEYS: Final = re.compile("[^A-Za-z0-9.-]")
 #: The folder of what is of no virtual host, and of those with strange names.
 OTHER_VHOSTS: Final = "_"
 
+#: Of the types of columns those that are not written as text.
+_NUMBERS: Final = (IntegralType, BooleanType)
+#: What is within a column that no record has is looked into so far.
+_DEPTH: Final = 6
 _CORRUPT: Final = "_corrupt"
 
-#: How many records of which version a file has; None: of none, so they are no audit records.
+_LOCAL: Final = "file://"
+#: So many files of this machine are looked into at once.
+_AT_ONCE: Final = 4
+
+#: How many lines of which version a file has; None: of none, so they are no audit records.
 _Versions: TypeAlias = Counter[int | None]
-
-
-@attrs.frozen
-class Skipped:
-    """A file, or lines of one, that is left out."""
-
-    path: str
-    why: str
 
 
 @attrs.frozen(kw_only=True)
@@ -87,7 +89,7 @@ class RecordTable:
 
 
 def schema(sort: Sort) -> StructType:
-    """The columns of a sort, as Spark names their types. Files may leave any column out."""
+    """The columns of a sort, as Spark names their types. Older files have none of what came later."""
     exact: StructType = from_arrow_schema(arrow_schema(TABLES[sort]))
     for field in exact:
         field.nullable = True
@@ -222,24 +224,61 @@ def _wanted(path: str, span: Span) -> bool:
     return span.until is None or day <= span.until.astimezone(UTC).date()
 
 
+def look_into_all(paths: Iterable[str], sort: Sort) -> dict[str, Look]:
+    """Parquet files of this machine, by the path that starts with file://."""
+    here = list(paths)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return dict(
+            zip(
+                here,
+                pool.map(lambda path: look_into(path.removeprefix(_LOCAL), sort), here),
+                strict=True,
+            )
+        )
+
+
 def _parquet(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTable:
-    """A file that is cut off has no footer, and so nothing of it can be read."""
-    look = spark.read.option("ignoreCorruptFiles", "true").schema("schema_version smallint")
-    seen = _versions(look.parquet(*map(literal, paths)), sort, F.col("schema_version"))
-    whole = {path: None for path in paths if any(seen.get(path, ()))}
+    seen = look_into_all((path for path in paths if path.startswith(_LOCAL)), sort)
+    if there := [path for path in paths if path not in seen]:
+        seen |= _look_elsewhere(spark, sort, there)
+    refuse_later({path: look.versions for path, look in seen.items()})
+    whole = tuple(path for path in paths if seen[path].why is None)
     chosen = spark.read.schema(schema(sort))
     return RecordTable(
         sort=sort,
         frame=chosen.parquet(*map(literal, whole)) if whole else spark.createDataFrame([], schema(sort)),
         files=len(whole),
-        records=sum(seen[path].total() for path in whole),
-        skipped=tuple(
-            Skipped(path, "has no audit records" if path in seen else "is cut off or damaged")
-            for path in paths
-            if path not in whole
-        ),
-        paths=tuple(whole),
+        records=sum(seen[path].versions.total() for path in whole),
+        skipped=skipped_of(seen),
+        paths=whole,
     )
+
+
+def skipped_of(seen: Mapping[str, Look]) -> tuple[Skipped, ...]:
+    """Those that are left out."""
+    return tuple(Skipped(path, look.why) for path, look in sorted(seen.items()) if look.why is not None)
+
+
+def _look_elsewhere(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> dict[str, Look]:
+    """Of files that only Spark reads: what columns have a value in each record.
+
+    A file that is cut off has no footer, and so nothing of it can be read.
+    """
+    needed = StructType([field for field in schema(sort) if field.name in required(sort)])
+    rows = spark.read.option("ignoreCorruptFiles", "true").schema(needed).parquet(*map(literal, paths))
+    without = F.concat_ws(", ", *(F.when(F.col(name).isNull(), F.lit(name)) for name in needed.names))
+    counted = rows.groupBy(
+        F.col("_metadata.file_path").alias("path"), without.alias("without"), F.col("schema_version")
+    ).count()
+    looks = {path: Look(why="has no records, or columns of other types, or is damaged") for path in paths}
+    found: dict[str, Counter[int]] = defaultdict(Counter)
+    lacking: dict[str, str] = {}
+    with explained(f"looking into the {sort}"):
+        for path, columns, version, records in counted.collect():
+            found[_address(path)][version or 0] += records
+            if columns:
+                lacking[_address(path)] = f"has no {columns} in {records} records"
+    return looks | {path: Look(versions, lacking.get(path)) for path, versions in found.items()}
 
 
 def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTable:
@@ -251,12 +290,12 @@ def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTable:
     lines = (
         spark.read.text([literal(path) for path in paths])
         .filter(F.trim("value") != "")
-        .select(line.alias("line"), "_metadata")
+        .select(line.alias("line"), _has_other_types(columns).alias("is_other"), "_metadata")
     )
     mine = F.col("line.record") == LINE[sort]
     whole = F.col(f"line.{_CORRUPT}").isNull() & F.col("line.record").isin(*LINE.values())
-    needed = F.col("line.record_id").isNotNull() & F.col(f"line.{TIME[sort]}").isNotNull()
-    whole = F.coalesce(whole & (~mine | needed), F.lit(False))
+    needed = reduce(Column.__and__, (F.col(f"line.{name}").isNotNull() for name in required(sort)))
+    whole = F.coalesce(whole & (~mine | (needed & ~F.col("is_other"))), F.lit(False))
     seen = _versions(lines.filter(mine | ~whole), sort, F.when(whole, F.col("line.schema_version")))
     records = lines.filter(whole & mine).select("line.*").select(*columns.names)
     return RecordTable(
@@ -273,6 +312,15 @@ def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTable:
     )
 
 
+def _has_other_types(columns: StructType) -> Column:
+    """Whether a line has numbers, lists or the like where a text is to be: Spark takes them for text."""
+    texts = "|".join(field.name for field in columns if not isinstance(field.dataType, _NUMBERS))
+    types = F.schema_of_variant(F.try_parse_json("value"))
+    for _ in range(_DEPTH):
+        types = F.regexp_replace(types, "(?<=.)(OBJECT|ARRAY)<[^<>]*>", "NESTED")
+    return F.coalesce(types.rlike(rf"[<,] ?({texts}): (?!STRING|VOID)"), F.lit(True))
+
+
 def _versions(frame: DataFrame, sort: Sort, version: Column) -> Mapping[str, _Versions]:
     """By file. Raises ``PipelineError`` for records of a later version than this program knows."""
     counted = frame.groupBy(F.col("_metadata.file_path").alias("path"), version.alias("version")).count()
@@ -284,7 +332,7 @@ def _versions(frame: DataFrame, sort: Sort, version: Column) -> Mapping[str, _Ve
     return found
 
 
-def refuse_later(found: Mapping[str, _Versions]) -> None:
+def refuse_later(found: Mapping[str, Iterable[int | None]]) -> None:
     """Raises ``PipelineError`` if a file has records of a later version than this program knows."""
     if later := {
         path: number

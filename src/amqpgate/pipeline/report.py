@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from amqpgate.pipeline.anomalies import anomalies
+from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.denials import denials
 from amqpgate.pipeline.frames import F, kept
 from amqpgate.pipeline.graph import unused
-from amqpgate.pipeline.reading import Skipped
 from amqpgate.pipeline.replay import changes, replay, summary
 from amqpgate.pipeline.report_parts import (
     MOST_SERIES,

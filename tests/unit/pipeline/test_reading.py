@@ -201,6 +201,6 @@ def test_records_of_a_later_version_are_refused(spark: SparkSession, tmp_path: P
 def test_a_later_column_of_the_same_version_is_ignored(spark: SparkSession, tmp_path: Path) -> None:
     table = table_of("usage", [usage("u1", START)])
     write(tmp_path, "usage", table.append_column("weather", pa.array(["fine"])))
-    write(tmp_path, "usage", table.drop_columns(["client"]), gateway="gate-1")
+    write(tmp_path, "usage", table.drop_columns(["more_keys"]), gateway="gate-1")
     assert read(spark, str(tmp_path), "usage").frame.schema == schema("usage")
     assert read(spark, str(tmp_path), "usage").frame.count() == 2

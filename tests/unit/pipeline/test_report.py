@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from amqpgate.cli import main
-from amqpgate.pipeline.reading import Skipped
+from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.report import Wanted, _refuser, report
 from amqpgate.pipeline.report_page import page
 from amqpgate.pipeline.report_parts import MOST_SERIES, Cell, Picture, Plot, Report, ReportTable, Word

@@ -1,0 +1,155 @@
+"""What a file of records has to have: on both engines, and in both forms."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from amqpgate.pipeline.compact import compact
+from amqpgate.pipeline.contract import Look, look_into, required
+from amqpgate.pipeline.reading import _look_elsewhere, read
+from amqpgate.records import Sort
+from tests.support.audit_plans import Plans
+from tests.support.audit_records import START, event, lines, table_of, usage, write
+
+TABLE = table_of("usage", [usage("other-1", START, 2), usage("other-2", START, 3)])
+AT = TABLE.schema.names.index
+
+
+def cast(name: str, kind: pa.DataType) -> pa.Table:
+    return TABLE.set_column(AT(name), name, TABLE[name].cast(kind))
+
+
+def nulled(name: str) -> pa.Table:
+    values = pa.array([None, TABLE[name][1].as_py()], TABLE.schema.field(name).type)
+    return TABLE.set_column(AT(name), pa.field(name, values.type), values)
+
+
+#: What is no record, and why.
+WRONG: dict[str, tuple[pa.Table, str]] = {
+    "no id": (TABLE.drop_columns(["record_id"]), "lacks the columns record_id"),
+    "few": (
+        TABLE.select(["record_id", "window_start"]),
+        "lacks the columns schema_version, gateway, session, user and 25 more",
+    ),
+    "no verdict": (TABLE.drop_columns(["verdict"]), "lacks the columns verdict"),
+    "ids that are null": (nulled("record_id"), "has no record_id in 1 of 2 records"),
+    "versions that are null": (nulled("schema_version"), "has no schema_version in 1 of 2 records"),
+    "numbers as text": (cast("messages", pa.string()), "has string in the column messages, not int64"),
+    "small numbers": (cast("messages", pa.int32()), "has int32 in the column messages, not int64"),
+    "users as numbers": (
+        TABLE.set_column(AT("user"), "user", pa.array([1, 2])),
+        "has int64 in the column user, not string",
+    ),
+    "of others": (pa.table({"a": [1]}), "has no audit records"),
+}
+#: What is one.
+RIGHT: dict[str, tuple[pa.Table, int]] = {
+    "as written": (TABLE, 2),
+    "none": (TABLE.slice(0, 0), 0),
+    "an older one": (TABLE.drop_columns(["more_keys", "upstream_user"]), 2),
+    "with a column of others": (TABLE.append_column("nested", pa.array([[{"user": None}], []])), 2),
+    "in another order": (TABLE.select(TABLE.schema.names[::-1]), 2),
+    "repeating texts": (cast("user", pa.dictionary(pa.int32(), pa.string())), 2),
+    "large texts": (cast("user", pa.large_string()), 2),
+}
+
+
+def add(folder: Path, table: pa.Table) -> Path:
+    """A file beside one that is in order."""
+    write(folder, "usage", table_of("usage", [usage("whole", START)]))
+    path = folder / "usage" / "date=2026-11-02" / "other.parquet"
+    pq.write_table(table, path)
+    return path
+
+
+def ids(table: Any) -> list[str]:
+    """Of what was read."""
+    return sorted(row.record_id for row in table)
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_file_that_is_otherwise_is_named_and_left_out(plans: Plans, tmp_path: Path, case: str) -> None:
+    table, why = WRONG[case]
+    path = add(tmp_path, table)
+    found = plans.read(tmp_path, "usage")
+    assert [(skipped.path, skipped.why) for skipped in found.skipped] == [(f"file://{path}", why)]
+    assert (found.files, found.records) == (1, 1)
+    assert [row.record_id for row in plans.read_rows(tmp_path, "usage")] == ["whole"]
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_a_file_may_be_older_or_have_more(plans: Plans, tmp_path: Path, case: str) -> None:
+    table, records = RIGHT[case]
+    add(tmp_path, table)
+    found = plans.read(tmp_path, "usage")
+    assert (found.skipped, found.files, found.records) == ((), 2, 1 + records)
+    rows = plans.read_rows(tmp_path, "usage")
+    assert {row.record_id: row.user for row in rows} == {"whole": "alice"} | {
+        row["record_id"]: row["user"] for row in table.to_pylist()
+    }
+
+
+def test_a_file_without_ids_does_not_block_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    raw, table = tmp_path / "raw", tmp_path / "table"
+    add(raw, TABLE.drop_columns(["record_id"]))
+    for _ in range(2):
+        (_, done) = compact(spark, str(raw), table)
+        assert [skipped.why for skipped in done.skipped] == ["lacks the columns record_id"]
+    assert [row.record_id for row in read(spark, str(table), "usage").frame.collect()] == ["whole"]
+
+
+def test_files_that_only_spark_reads_need_the_same_values(spark: SparkSession, tmp_path: Path) -> None:
+    """On a cluster's own store Spark is asked; here it is, of files of this machine."""
+    for case, (table, _) in {**WRONG, **RIGHT}.items():
+        pq.write_table(table, tmp_path / f"{case}.parquet")
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
+    paths = {path.stem: f"file://{path}" for path in tmp_path.glob("*.parquet")}
+    looks = _look_elsewhere(spark, "usage", list(paths.values()))
+    refused = {case for case, path in paths.items() if looks[path].why is not None}
+    # A column that may be null is not missed there, and of another type it ends the job that reads it.
+    assert refused == {*WRONG, "cut", "none"} - {"no verdict", "users as numbers", "small numbers"}
+    assert looks[paths["ids that are null"]].why == "has no record_id in 1 records"
+
+
+@pytest.mark.parametrize("sort", ["usage", "events"])
+def test_lines_need_the_same_values(plans: Plans, tmp_path: Path, sort: Sort) -> None:
+    record = usage("1", START) if sort == "usage" else event("1", "admin", START)
+    (line,) = lines(sort, [record])
+    said = json.loads(line)
+    wrong = [{**said, name: None} for name in required(sort)]
+    wrong += [{key: value for key, value in said.items() if key != name} for name in required(sort)]
+    texts = ["record_id", "user", "window_start" if sort == "usage" else "body"]
+    wrong += [{**said, name: value} for name in texts for value in (5, 1.5, True, {"a": 1}, ["a"])]
+    wrong += [{**said, "schema_version": value} for value in ("1", 1.0, True, 1 << 15)]
+    wrong += [{**said, "passive": value} for value in ("true", 1)]
+    least = {key: value for key, value in said.items() if value is not None}
+    right = [said, least, {**said, "weather": {"user": 5, "a": [{"b": {"user": 1}}]}}]
+    text = "\n".join(json.dumps(one) for one in (*right, *wrong))
+    (tmp_path / "some.json").write_text(text)
+    found = plans.read(tmp_path, sort)
+    assert [skipped.why for skipped in found.skipped] == [f"{len(wrong)} lines are no audit records"]
+    assert found.records == len(right)
+    assert len(plans.read_rows(tmp_path, sort)) == len(right)
+
+
+def test_a_version_that_is_later_is_told_whatever_else_is_there(tmp_path: Path) -> None:
+    version = pa.array([2, 2], pa.int16())
+    later = TABLE.select(["record_id"]).append_column("schema_version", version)
+    assert look_into(str(add(tmp_path, later)), "usage").versions == {2: 2}
+
+
+@pytest.mark.parametrize("write_statistics", [True, False])
+def test_a_footer_that_is_silent_is_no_excuse(tmp_path: Path, write_statistics: bool) -> None:
+    def look(table: pa.Table) -> Look:
+        pq.write_table(table, tmp_path / "t.parquet", write_statistics=write_statistics)
+        return look_into(str(tmp_path / "t.parquet"), "usage")
+
+    assert look(nulled("record_id")).why == "has no record_id in 1 of 2 records"
+    assert look(TABLE).versions == {1: 2}
