@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 import pyarrow as pa
 
-from amqpgate.pipeline import local, local_reading, reading
+from amqpgate.pipeline import local, local_reading, reading, spark
 from amqpgate.pipeline.frames import Engine, engine, rows_of
 from amqpgate.pipeline.reading import RecordTable, schema
 from amqpgate.records import Record, Sort
@@ -35,6 +36,10 @@ class Plans:
         if self.name == "local":
             return local.frame_of(cast("DuckDBSession", self.session), table)
         return cast("SparkSession", self.session).createDataFrame(table, schema(sort))
+
+    def explained(self, files: list[str]) -> AbstractContextManager[None]:
+        """As verbs do it."""
+        return local.explained(files) if self.name == "local" else spark.explained("Spark")
 
     def read(self, folder: Path, sort: Sort) -> RecordTable:
         """A folder of records."""

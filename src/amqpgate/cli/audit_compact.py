@@ -44,7 +44,7 @@ def compact(table: Path, follow: bool, every: float) -> None:
     amqpgate audit compact /var/lib/amqpgate/audit /srv/audit
     """
     with running(follow, only_spark=True) as run:
-        from amqpgate.pipeline.compact import add, compact, locked, packed, refuse_overlap
+        from amqpgate.pipeline.compact import add, compact, locked, refuse_overlap
         from amqpgate.records import TABLES
 
         if not follow:
@@ -58,10 +58,10 @@ def compact(table: Path, follow: bool, every: float) -> None:
             return
 
         def add_to(sort: Sort, batch: DataFrame, _number: int) -> None:
-            add(packed(batch, sort), table, sort)
+            add(batch, table, sort)
 
         streams: dict[str, tuple[DataFrame, Batch]] = {
-            sort: (run.stream(sort), partial(add_to, sort)) for sort in TABLES
+            sort: (run.stream_parts(sort), partial(add_to, sort)) for sort in TABLES
         }
         refuse_overlap(run.options.folder, table)
         with locked(table):

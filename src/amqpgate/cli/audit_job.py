@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeAlias, cast
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlframe.duckdb import DuckDBSession
 
     from amqpgate.pipeline.contract import Skipped
+    from amqpgate.pipeline.following import Skips
     from amqpgate.pipeline.objects import Objects
     from amqpgate.pipeline.reading import RecordTable, Span
     from amqpgate.records import Sort
@@ -170,6 +171,8 @@ class Running:
         self._session = session
         #: Where the records are; what the options say, or copies of that.
         self.folder: str | Objects = options.folder
+        #: Parquet that was read.
+        self.files: list[str] = []
         self._status = status
 
     @property
@@ -192,6 +195,7 @@ class Running:
         else:
             table = reading.read(self.spark, self.folder, sort, self.options.span)
         self.name(table.skipped)
+        self.files += table.paths
         self.step(f"{table.records:,} records of {table.files:,} files")
         return table
 
@@ -216,18 +220,33 @@ class Running:
         with replaced(self.options.output) as out:
             write_rows(names, rows, self.options.format, out)
 
-    def stream(self, sort: Sort) -> DataFrame:
-        """The records that the options choose, as they come."""
+    @cached_property
+    def _skips(self) -> Skips:
+        from amqpgate.pipeline.following import skips
+
+        return skips(self.spark)
+
+    def _followed(self) -> str:
         if not isinstance(self.folder, str):
             raise Failure(
                 f"amqpgate: {self.folder} is copied, and so cannot be followed: run the verb at intervals "
                 "without --follow, or on a cluster with s3a://",
                 WRONG,
             )
+        return self.folder
+
+    def stream(self, sort: Sort) -> DataFrame:
+        """The records that the options choose, as they come."""
         from amqpgate.pipeline.following import stream
         from amqpgate.pipeline.reading import within
 
-        return within(stream(self.spark, self.options.folder, sort), sort, self.options.span)
+        return within(stream(self.spark, self._followed(), sort, self._skips), sort, self.options.span)
+
+    def stream_parts(self, sort: Sort) -> DataFrame:
+        """All records as parts, as they come."""
+        from amqpgate.pipeline.following import stream_parts
+
+        return stream_parts(self.spark, self._followed(), sort, self._skips)
 
     def output_folder(self) -> Path:
         """Where the answers of batches go."""
@@ -251,12 +270,24 @@ class Running:
         from amqpgate.pipeline.following import follow
 
         checkpoints = folder.absolute() / "_checkpoint"
+        named = folder / "_skipped.txt"
+
+        def named_after(each: Batch, batch: DataFrame, number: int) -> None:
+            each(batch, number)
+            # Before the batch is done with: its files do not come again.
+            known = set(named.read_text().splitlines()) if named.exists() else set()
+            skipped = sorted(set(self._skips.value), key=str)
+            new = [one for one in skipped if f"{one.path}: {one.why}" not in known]
+            self.name(new)
+            with named.open("a") as out:
+                out.writelines(f"{one.path}: {one.why}\n" for one in new)
+
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             # A signal may come as soon as the first query runs.
             with suppress(KeyboardInterrupt):
                 for name, (frame, each) in streams.items():
-                    follow(frame, each, f"file://{checkpoints / name}", every)
+                    follow(frame, partial(named_after, each), f"file://{checkpoints / name}", every)
                 self.step(f"following {self.options.folder}; Ctrl-C ends it")
                 self.spark.streams.awaitAnyTermination()
         finally:
@@ -289,16 +320,17 @@ def running(follow: bool = False, *, only_spark: bool = False) -> Iterator[Runni
             stack.enter_context(frames.engine(engine))
             session: SparkSession | DuckDBSession
             if engine == "local":
-                stack.enter_context(local.explained())
                 session = local.start()
                 stack.callback(session.stop)
             else:
                 status.update("starting Spark")
                 # It ends with this process.
-                session = spark.start(options.master, options.settings, log_skipped=follow)
+                session = spark.start(options.master, options.settings)
                 stack.enter_context(spark.explained("Spark"))
             run = Running(options, session, status)
             run.folder = folder
+            if engine == "local":
+                stack.enter_context(local.explained(run.files))
             yield run
     except (PipelineError, OSError) as error:
         raise Failure(f"amqpgate: {error}") from error

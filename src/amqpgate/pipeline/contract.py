@@ -64,6 +64,34 @@ def look_into(source: str | pa.Buffer, sort: Sort) -> Look:
         return Look(why="is cut off or damaged")
 
 
+def whole(source: str | pa.Buffer, sort: Sort) -> pa.Table | None:
+    """All records of a Parquet file that was looked into, as they are written; none of a damaged one."""
+    schema = arrow_schema(TABLES[sort])
+    try:
+        with pq.ParquetFile(source, page_checksum_verification=True) as file:
+            found = file.read([name for name in schema.names if name in file.schema_arrow.names])
+    except (pa.ArrowException, OSError):
+        return None
+    columns = [
+        found[field.name].cast(field.type)
+        if field.name in found.column_names
+        else pa.nulls(len(found), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema)
+
+
+def is_whole(path: str) -> bool:
+    """Whether all of a Parquet file can be read."""
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for number in range(file.num_row_groups):
+                file.read_row_group(number)
+    except (pa.ArrowException, OSError):
+        return False
+    return True
+
+
 def misfit(found: pa.Schema, sort: Sort) -> str | None:
     """What is wrong with the columns of a file."""
     wanted = [field for field in attrs.fields(TABLES[sort]) if not field.metadata["later"]]

@@ -1,55 +1,104 @@
 """Records as they come: Structured Streaming over a folder that gateways write to.
 
 Each batch has files that were not in one before, as the checkpoint knows, across restarts, too. A batch that
-was cut short comes again, with the same number and the same records.
+was cut short comes again, with the same number and the same records. A file is read whole before a record of
+it goes on: one that is damaged, if only in part, is left out as a whole, and named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+import pyarrow as pa
+from pyspark.accumulators import AddingAccumulatorParam
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from amqpgate.pipeline.contract import Skipped, look_into, whole
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.parts import PACKED, pack
 from amqpgate.pipeline.reading import literal, schema
 from amqpgate.records import SCHEMA_VERSION, Sort
+
+if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator, AccumulatorParam
+
+#: Files that were left out since the start.
+Skips: TypeAlias = "Accumulator[tuple[Skipped, ...]]"
 
 #: Of a backlog, so many files make a batch.
 _FILES_PER_BATCH: Final = 1_000
 #: Files that are older than the newest by more are not looked for.
 _OLDEST: Final = "30d"
+#: Of tuples, which are not among the types that it says.
+_SUM: Final = AddingAccumulatorParam(())  # type: ignore[type-var]
+_FILES: Final = "path string, modificationTime timestamp, length bigint, content binary"
 
 
-def stream(spark: SparkSession, folder: str, sort: Sort) -> DataFrame:
+def skips(spark: SparkSession) -> Skips:
+    """None so far. What Spark's workers leave out comes together in it, again if a task runs again."""
+    return spark.sparkContext.accumulator((), cast("AccumulatorParam[tuple[Skipped, ...]]", _SUM))
+
+
+def stream(spark: SparkSession, folder: str, sort: Sort, skipped: Skips) -> DataFrame:
     """The records of a sort, as Parquet files with them come.
 
-    Files that are cut off are left out, and named in Spark's log. Raises ``PipelineError``; a record of a
-    later version ends the query.
+    Raises ``PipelineError``; a record of a later version ends the query.
     """
+    return _files(spark, folder, sort).mapInArrow(partial(_records, sort=sort, skipped=skipped), schema(sort))
+
+
+def stream_parts(spark: SparkSession, folder: str, sort: Sort, skipped: Skips) -> DataFrame:
+    """The same as parts, for a table."""
+    return _files(spark, folder, sort).mapInArrow(partial(_parts, sort=sort, skipped=skipped), PACKED)
+
+
+def _files(spark: SparkSession, folder: str, sort: Sort) -> DataFrame:
+    """Each whole: Spark's own reader would hand on what is before the damage in one."""
     options = {
         "maxFilesPerTrigger": str(_FILES_PER_BATCH),
         "maxFileAge": _OLDEST,
-        "ignoreCorruptFiles": "true",
+        "pathGlobFilter": "*.parquet",
+        "recursiveFileLookup": "true",
     }
-    columns = schema(sort)
     try:
-        read = spark.readStream.schema(columns).options(**options)
-        frame = read.parquet(literal(f"{folder.rstrip('/')}/{sort}"))
+        read = spark.readStream.format("binaryFile").schema(_FILES).options(**options)
+        return read.load(literal(f"{folder.rstrip('/')}/{sort}")).select("path", "content")
     except AnalysisException as error:
         raise PipelineError(f"{folder} has no folder {sort} that can be followed") from error
-    later = F.raise_error(
-        F.format_string(
-            f"records of schema version %d in %s; this amqpgate reads none later than {SCHEMA_VERSION}",
-            "schema_version",
-            F.col("_metadata.file_path"),
-        )
-    )
-    known = F.when(F.col("schema_version") <= SCHEMA_VERSION, F.lit(True)).otherwise(later)
-    return frame.filter(F.col("schema_version").isNotNull() & known).select(*columns.names)
+
+
+def _records(batches: Iterator[pa.RecordBatch], sort: Sort, skipped: Skips) -> Iterator[pa.RecordBatch]:
+    for table in _whole(batches, sort, skipped):
+        yield from table.to_batches()
+
+
+def _parts(batches: Iterator[pa.RecordBatch], sort: Sort, skipped: Skips) -> Iterator[pa.RecordBatch]:
+    for table in _whole(batches, sort, skipped):
+        yield from pack(table.to_batches(), sort)
+
+
+def _whole(batches: Iterator[pa.RecordBatch], sort: Sort, skipped: Skips) -> Iterator[pa.Table]:
+    """The records of each file that is in order."""
+    for batch in batches:
+        for name, content in zip(batch["path"].to_pylist(), batch["content"], strict=True):
+            path = re.sub("^file:/+", "file:///", name)
+            source = content.as_buffer()
+            look = look_into(source, sort)
+            if later := [version for version in look.versions if version > SCHEMA_VERSION]:
+                raise ValueError(
+                    f"records of schema version {later[0]} in {path}; "
+                    f"this amqpgate reads none later than {SCHEMA_VERSION}"
+                )
+            table = None if look.why else whole(source, sort)
+            if table is None:
+                skipped.add((Skipped(path, look.why or "is damaged"),))
+            else:
+                yield table
 
 
 def follow(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal, cast
 
@@ -12,6 +12,7 @@ import pyarrow
 import pyarrow.dataset
 from sqlframe.duckdb import DuckDBSession
 
+from amqpgate.pipeline.contract import is_whole
 from amqpgate.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -26,12 +27,15 @@ _numbers = itertools.count()
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Turn what DuckDB and Arrow raise inside into a ``PipelineError``."""
+def explained(files: Iterable[str] = ()) -> Iterator[None]:
+    """Turn what DuckDB and Arrow raise inside into a ``PipelineError``, which names the one of ``files`` that
+    is damaged, if any: they do not."""
     try:
         yield
-    except (duckdb.Error, pyarrow.ArrowException) as error:
-        raise PipelineError(str(error).partition("\n")[0]) from error
+    except (duckdb.Error, pyarrow.ArrowException, OSError) as error:
+        why = str(error).partition("\n")[0]
+        damaged = next((path for path in files if not is_whole(path.removeprefix("file://"))), None)
+        raise PipelineError(why if damaged is None else f"{damaged} is damaged: {why}") from error
 
 
 def start() -> DuckDBSession:

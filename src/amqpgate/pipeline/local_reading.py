@@ -71,7 +71,9 @@ def read(
     tables = []
     if whole:
         names = [path.removeprefix(_LOCAL) for path in whole]
-        tables.append(register(session, pyarrow.dataset.dataset(names, schema=schema, format="parquet")))
+        options = pyarrow.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+        parquets = pyarrow.dataset.ParquetFileFormat(default_fragment_scan_options=options)
+        tables.append(register(session, pyarrow.dataset.dataset(names, schema=schema, format=parquets)))
     if rows or not whole:
         tables.append(frame_of(session, pyarrow.Table.from_pylist(rows, schema)))
     frame = tables[0] if len(tables) == 1 else tables[0].unionByName(tables[1])

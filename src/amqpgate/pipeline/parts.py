@@ -85,7 +85,9 @@ def merge(new: Iterable[Part], old: Path | None, sort: Sort, made: Path) -> None
         # Spark may run a task twice, even at the same time.
         unfinished = made.with_name(f"_{uuid4().hex}")
         made.parent.mkdir(parents=True, exist_ok=True)
-        writer = pq.ParquetWriter(unfinished, _schema(sort), compression="zstd", store_schema=False)
+        writer = pq.ParquetWriter(
+            unfinished, _schema(sort), compression="zstd", store_schema=False, write_page_checksum=True
+        )
         with writer:
             for table in merged(heapq.merge(*parts, key=attrgetter("first"))):
                 writer.write_table(table, row_group_size=len(table))
@@ -202,7 +204,7 @@ def _opened(path: str | Path, sort: Sort) -> pq.ParquetFile:
     metadata = pq.read_metadata(path)
     there = {name for name in metadata.schema.names if _schema(sort).get_field_index(name) >= 0}
     repeating = [name for name in there if pa.types.is_dictionary(_schema(sort).field(name).type)]
-    return pq.ParquetFile(path, metadata=metadata, read_dictionary=repeating)
+    return pq.ParquetFile(path, metadata=metadata, read_dictionary=repeating, page_checksum_verification=True)
 
 
 def _parts_of(file: pq.ParquetFile, sort: Sort) -> Iterator[Part]:

@@ -27,6 +27,7 @@ EMBEDDED: Final = "local[*]"
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     # The driver lists files: a job for that costs more than it saves.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -64,13 +65,11 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def start(
-    master: str | None = None, settings: Mapping[str, str] | None = None, *, log_skipped: bool = False
-) -> SparkSession:
+def start(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A session on that master; without one on spark-submit's if that started this process, else embedded.
 
-    ``settings`` are Spark's own, and go before those of this module. ``log_skipped``: files that cannot be
-    read are named in its log. Raises ``PipelineError`` where there is no Java, or no such master.
+    ``settings`` are Spark's own, and go before those of this module. Raises ``PipelineError`` where there is
+    no Java, or no such master.
     """
     chosen = _chosen(master)
     wanted = dict(SETTINGS)
@@ -80,9 +79,7 @@ def start(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not is_submitted() and SparkSession.getActiveSession() is None:
         _prepare()
-        skipped = "warn" if log_skipped else "off"
-        log = f"-Dlog4j2.configurationFile={_LOG.as_uri()} -Damqpgate.log.skipped={skipped}"
-        wanted["spark.driver.extraJavaOptions"] = f"{_JVM} {log}"
+        wanted["spark.driver.extraJavaOptions"] = f"{_JVM} -Dlog4j2.configurationFile={_LOG.as_uri()}"
     builder = SparkSession.builder.appName("amqpgate audit")
     if chosen is not None:
         builder = builder.master(chosen)

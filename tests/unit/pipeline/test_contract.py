@@ -13,10 +13,12 @@ from pyspark.sql import SparkSession
 
 from amqpgate.pipeline.compact import compact
 from amqpgate.pipeline.contract import Look, look_into, required
+from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.reading import _look_elsewhere, read
 from amqpgate.records import Sort
+from amqpgate.telemetry.audit.parquet import _make_parquet, _parquet_of
 from tests.support.audit_plans import Plans
-from tests.support.audit_records import START, event, lines, table_of, usage, write
+from tests.support.audit_records import START, Traffic, event, lines, table_of, usage, write
 
 TABLE = table_of("usage", [usage("other-1", START, 2), usage("other-2", START, 3)])
 AT = TABLE.schema.names.index
@@ -143,6 +145,23 @@ def test_a_version_that_is_later_is_told_whatever_else_is_there(tmp_path: Path) 
     version = pa.array([2, 2], pa.int16())
     later = TABLE.select(["record_id"]).append_column("schema_version", version)
     assert look_into(str(add(tmp_path, later)), "usage").versions == {2: 2}
+
+
+def test_one_bit_that_is_wrong_ends_the_job_and_is_named(plans: Plans, tmp_path: Path) -> None:
+    """As gateways write them, with checksums: most such bits would be other values else."""
+    path = _parquet_of_gateway(tmp_path, Traffic().usage(2_000))
+    content = path.read_bytes()
+    for place in range(100, len(content) // 2, len(content) // 12):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        with pytest.raises(PipelineError, match=f"{path}"), plans.explained([f"file://{path}"]):
+            plans.read_rows(tmp_path, "usage")
+
+
+def _parquet_of_gateway(folder: Path, table: pa.Table) -> Path:
+    stream = folder / "usage" / "date=2026-11-02" / "_gate-0-000001.arrows"
+    stream.parent.mkdir(parents=True)
+    _make_parquet(table, stream)
+    return _parquet_of(stream)
 
 
 @pytest.mark.parametrize("write_statistics", [True, False])

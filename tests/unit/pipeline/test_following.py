@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from amqpgate.pipeline.compact import add, locked, packed
+from amqpgate.pipeline.compact import add, locked
+from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.following import follow, stream
+from amqpgate.pipeline.following import Skips, follow, skips, stream, stream_parts
 from amqpgate.pipeline.reading import read
 from amqpgate.pipeline.usage import usage_by
 from tests.support.audit_records import START, frame_of, table_of, usage, write
 
 MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def skipped(spark: SparkSession) -> Skips:
+    return skips(spark)
 
 
 def run(frame: DataFrame, checkpoint: Path) -> dict[int, list[tuple[object, ...]]]:
@@ -31,52 +40,89 @@ def run(frame: DataFrame, checkpoint: Path) -> dict[int, list[tuple[object, ...]
     return found
 
 
-def test_each_file_comes_once_across_restarts(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_file_comes_once_across_restarts(spark: SparkSession, skipped: Skips, tmp_path: Path) -> None:
     raw, checkpoint = tmp_path / "raw", tmp_path / "checkpoint"
     for number in range(3):
         write(raw, "usage", table_of("usage", [usage(f"u{number}", START)]), gateway=f"gate-{number}")
-        (rows,) = run(stream(spark, str(raw), "usage").select("record_id"), checkpoint).values()
+        (rows,) = run(stream(spark, str(raw), "usage", skipped).select("record_id"), checkpoint).values()
         assert rows == [(f"u{number}",)]
-    assert run(stream(spark, str(raw), "usage").select("record_id"), checkpoint) == {}
+    assert run(stream(spark, str(raw), "usage", skipped).select("record_id"), checkpoint) == {}
 
 
-def test_a_file_that_is_cut_off_does_not_stop_it(spark: SparkSession, tmp_path: Path) -> None:
-    (path,) = write(tmp_path / "raw", "usage", table_of("usage", [usage("broken", START)]))
+def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
-    write(tmp_path / "raw", "usage", table_of("usage", [usage("whole", START)]), gateway="gate-1")
-    found = run(stream(spark, str(tmp_path / "raw"), "usage").select("record_id"), tmp_path / "checkpoint")
-    assert list(found.values()) == [[("whole",)]]
 
 
-def test_records_of_a_later_version_end_it(spark: SparkSession, tmp_path: Path) -> None:
+def damage(path: Path) -> None:
+    """The last of its pages: a reader that goes on has most of the records by then."""
+    content = bytearray(path.read_bytes())
+    last = pq.read_metadata(path).row_group(2).column(0)
+    start = (last.dictionary_page_offset or last.data_page_offset) + last.total_compressed_size // 2
+    content[start : start + 40] = bytes(40)
+    path.write_bytes(content)
+
+
+def without_ids(path: Path) -> None:
+    pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["record_id"]), path)
+
+
+BROKEN = {
+    cut: "is cut off or damaged",
+    damage: "is damaged",
+    without_ids: "lacks the columns record_id",
+}
+
+
+@pytest.mark.parametrize("breaking", BROKEN)
+def test_a_file_that_is_broken_anywhere_is_named_and_left_out_as_a_whole(
+    spark: SparkSession, skipped: Skips, tmp_path: Path, breaking: Callable[[Path], None]
+) -> None:
+    raw = tmp_path / "a b%20c"
+    for name, ids in (("broken", range(3_000)), ("whole", range(3_000, 3_010))):
+        (path,) = write(
+            raw, "usage", table_of("usage", [usage(f"{one}", START) for one in ids]), gateway=name
+        )
+        pq.write_table(pq.read_table(path, partitioning=None), path, row_group_size=1_000)
+    breaking(broken := raw / "usage" / "date=2026-11-02" / "broken-000001.parquet")
+    frame = stream(spark, str(raw), "usage", skipped).groupBy().agg(F.sum("messages"), F.count("*"))
+    found: list[tuple[object, ...]] = []
+    options = {"checkpointLocation": str(tmp_path / "checkpoint")}
+    query = frame.writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+    query.outputMode("complete").options(**options).trigger(availableNow=True).start().awaitTermination()
+    assert [tuple(row) for row in found] == [(10, 10)]
+    assert set(skipped.value) == {Skipped(f"file://{broken}", BROKEN[breaking])}
+
+
+def test_records_of_a_later_version_end_it(spark: SparkSession, skipped: Skips, tmp_path: Path) -> None:
     write(tmp_path / "raw", "usage", table_of("usage", [usage("u", START, schema_version=2)]))
     with pytest.raises(StreamingQueryException, match=r"records of schema version 2 in file:.*parquet; this"):
-        run(stream(spark, str(tmp_path / "raw"), "usage"), tmp_path / "checkpoint")
+        run(stream(spark, str(tmp_path / "raw"), "usage", skipped), tmp_path / "checkpoint")
 
 
-def test_a_folder_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_named(spark: SparkSession, skipped: Skips, tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="has no folder usage that can be followed"):
-        stream(spark, str(tmp_path), "usage")
+        stream(spark, str(tmp_path), "usage", skipped)
 
 
-def test_a_table_grows_with_what_comes(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_grows_with_what_comes(spark: SparkSession, skipped: Skips, tmp_path: Path) -> None:
     raw, table = tmp_path / "raw", tmp_path / "table"
 
     def add_batch(batch: DataFrame, _number: int) -> None:
-        add(packed(batch, "usage"), table, "usage")
+        add(batch, table, "usage")
 
     with locked(table):
         for number in range(2):
             # u-0 comes again in the second file.
             records = [usage(f"u-{each}", START) for each in range(number + 1)]
             write(raw, "usage", table_of("usage", records), gateway=f"gate-{number}")
-            query = follow(stream(spark, str(raw), "usage"), add_batch, str(tmp_path / "checkpoint"), None)
+            parts = stream_parts(spark, str(raw), "usage", skipped)
+            query = follow(parts, add_batch, str(tmp_path / "checkpoint"), None)
             query.awaitTermination()
     rows = read(spark, str(table), "usage").frame.select("record_id").collect()
     assert sorted(row.record_id for row in rows) == ["u-0", "u-1"]
 
 
-def test_usage_is_told_once_its_time_is_over(spark: SparkSession, tmp_path: Path) -> None:
+def test_usage_is_told_once_its_time_is_over(spark: SparkSession, skipped: Skips, tmp_path: Path) -> None:
     """As a batch job would, and late records within the watermark are in it."""
     raw, checkpoint = tmp_path / "raw", tmp_path / "checkpoint"
     batches = [
@@ -87,7 +133,7 @@ def test_usage_is_told_once_its_time_is_over(spark: SparkSession, tmp_path: Path
     told: list[tuple[object, ...]] = []
     for number, records in enumerate(batches):
         write(raw, "usage", table_of("usage", records), gateway=f"gate-{number}")
-        frame = stream(spark, str(raw), "usage").withWatermark("window_start", "10 minutes")
+        frame = stream(spark, str(raw), "usage", skipped).withWatermark("window_start", "10 minutes")
         told += [row for rows in run(usage_by(frame, "hour"), checkpoint).values() for row in rows]
     # Record 5 is later than the watermark, and record 6 is not told yet.
     on_time = [record for records in batches for record in records if record.record_id not in "56"]

@@ -147,7 +147,7 @@ def _make_parquet(table: pa.Table, stream: Path) -> None:
     # Like the stream, it is not for everybody: bodies may be in it.
     os.close(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
     # What it cannot write whole, it removes.
-    parquet.write_table(table, hidden, compression="zstd")
+    parquet.write_table(table, hidden, compression="zstd", write_page_checksum=True)
     with open(hidden, "rb") as file:
         os.fsync(file.fileno())
     hidden.replace(path)
