@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from amqpgate.pipeline import local, local_reading, reading, spark
 from amqpgate.pipeline.frames import Engine, engine, rows_of
-from amqpgate.pipeline.reading import RecordTable, schema
+from amqpgate.pipeline.reading import RecordTable, Span, schema
 from amqpgate.records import Record, Sort
 from tests.support.audit_records import table_of
 
@@ -41,17 +41,17 @@ class Plans:
         """As verbs do it."""
         return local.explained(files) if self.name == "local" else spark.explained("Spark")
 
-    def read(self, folder: Path, sort: Sort) -> RecordTable:
+    def read(self, folder: Path, sort: Sort, span: Span | None = None) -> RecordTable:
         """A folder of records."""
         with engine(self.name):
             if self.name == "local":
-                return local_reading.read(cast("DuckDBSession", self.session), str(folder), sort)
-            return reading.read(cast("SparkSession", self.session), str(folder), sort)
+                return local_reading.read(cast("DuckDBSession", self.session), str(folder), sort, span)
+            return reading.read(cast("SparkSession", self.session), str(folder), sort, span)
 
-    def read_rows(self, folder: Path, sort: Sort) -> list[Any]:
-        """The records in it."""
+    def rows_of(self, table: RecordTable) -> list[Any]:
+        """The records of one."""
         with engine(self.name):
-            return [SimpleNamespace(**row) for row in rows_of(self.read(folder, sort).frame)]
+            return [SimpleNamespace(**row) for row in rows_of(table.frame)]
 
     def rows(
         self, job: Callable[[DataFrame], DataFrame], sort: Sort, records: Iterable[Record] | pa.Table

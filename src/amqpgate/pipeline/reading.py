@@ -40,7 +40,8 @@ _DATE: Final = re.compile(r"/date=(\d{4}-\d\d-\d\d)/")
 #: A file of a compacted table. The one with the highest number in a folder is in force.
 _NUMBERED: Final = re.compile(r"^(.*/)records-\d{8}\.parquet$")
 _KEY: Final = re.compile(r"/vhost_key=([^/]+)/")
-#: A file is of the day of its first record. It is rolled within minutes.
+#: A file is of the day of its first record: it goes on into the next day, and has earlier ones, too. It is
+#: rolled within minutes.
 _SLACK: Final = timedelta(days=1)
 _KEY_LENGTH: Final = 64
 _NOT_IN_KEYS: Final = re.compile("[^A-Za-z0-9.-]")
@@ -221,7 +222,7 @@ def _wanted(path: str, span: Span) -> bool:
     day = date.fromisoformat(match[1])
     if span.since is not None and day < (span.since - _SLACK).astimezone(UTC).date():
         return False
-    return span.until is None or day <= span.until.astimezone(UTC).date()
+    return span.until is None or day <= (span.until + _SLACK).astimezone(UTC).date()
 
 
 def look_into_all(paths: Iterable[str], sort: Sort) -> dict[str, Look]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from pyspark.sql import SparkSession
 from amqpgate.pipeline.compact import compact
 from amqpgate.pipeline.contract import Look, look_into, required
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.reading import _look_elsewhere, read
+from amqpgate.pipeline.reading import Span, _look_elsewhere, read
 from amqpgate.records import Sort
 from amqpgate.telemetry.audit.parquet import _make_parquet, _parquet_of
 from tests.support.audit_plans import Plans
-from tests.support.audit_records import START, Traffic, event, lines, table_of, usage, write
+from tests.support.audit_records import START, WINDOW, Traffic, event, lines, table_of, usage, write
 
+DAY = timedelta(days=1)
 TABLE = table_of("usage", [usage("other-1", START, 2), usage("other-2", START, 3)])
 AT = TABLE.schema.names.index
 
@@ -83,7 +85,7 @@ def test_a_file_that_is_otherwise_is_named_and_left_out(plans: Plans, tmp_path: 
     found = plans.read(tmp_path, "usage")
     assert [(skipped.path, skipped.why) for skipped in found.skipped] == [(f"file://{path}", why)]
     assert (found.files, found.records) == (1, 1)
-    assert [row.record_id for row in plans.read_rows(tmp_path, "usage")] == ["whole"]
+    assert [row.record_id for row in plans.rows_of(plans.read(tmp_path, "usage"))] == ["whole"]
 
 
 @pytest.mark.parametrize("case", RIGHT)
@@ -92,7 +94,7 @@ def test_a_file_may_be_older_or_have_more(plans: Plans, tmp_path: Path, case: st
     add(tmp_path, table)
     found = plans.read(tmp_path, "usage")
     assert (found.skipped, found.files, found.records) == ((), 2, 1 + records)
-    rows = plans.read_rows(tmp_path, "usage")
+    rows = plans.rows_of(plans.read(tmp_path, "usage"))
     assert {row.record_id: row.user for row in rows} == {"whole": "alice"} | {
         row["record_id"]: row["user"] for row in table.to_pylist()
     }
@@ -138,7 +140,18 @@ def test_lines_need_the_same_values(plans: Plans, tmp_path: Path, sort: Sort) ->
     found = plans.read(tmp_path, sort)
     assert [skipped.why for skipped in found.skipped] == [f"{len(wrong)} lines are no audit records"]
     assert found.records == len(right)
-    assert len(plans.read_rows(tmp_path, sort)) == len(right)
+    assert len(plans.rows_of(found)) == len(right)
+
+
+def test_records_before_the_first_of_their_file_are_in_the_span(plans: Plans, tmp_path: Path) -> None:
+    """The file is of the next day."""
+    late = [usage("next", START + DAY), usage("before", START + DAY - WINDOW)]
+    write(tmp_path, "usage", table_of("usage", late))
+    write(tmp_path, "usage", table_of("usage", [usage("far", START + 9 * DAY)]))
+    found = plans.read(tmp_path, "usage", Span(until=START + DAY - timedelta(seconds=1)))
+    assert (found.files, found.records) == (1, 2)
+    (row,) = plans.rows_of(found)
+    assert row.record_id == "before"
 
 
 def test_a_version_that_is_later_is_told_whatever_else_is_there(tmp_path: Path) -> None:
@@ -154,7 +167,7 @@ def test_one_bit_that_is_wrong_ends_the_job_and_is_named(plans: Plans, tmp_path:
     for place in range(100, len(content) // 2, len(content) // 12):
         path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
         with pytest.raises(PipelineError, match=f"{path}"), plans.explained([f"file://{path}"]):
-            plans.read_rows(tmp_path, "usage")
+            plans.rows_of(plans.read(tmp_path, "usage"))
 
 
 def _parquet_of_gateway(folder: Path, table: pa.Table) -> Path:
