@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -59,11 +58,4 @@ class Plans:
         """What a job answers, with attributes of its columns' names; times are UTC."""
         with engine(self.name):
             rows = list(rows_of(job(self.frame(sort, records))))
-        return [SimpleNamespace(**{name: _time(value) for name, value in row.items()}) for row in rows]
-
-
-def _time(value: object) -> object:
-    """Spark's are text."""
-    if isinstance(value, str) and value.endswith("Z") and value[4:5] == "-":
-        return datetime.fromisoformat(value)
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
+        return [SimpleNamespace(**row) for row in rows]

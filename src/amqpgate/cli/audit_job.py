@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
+_ZONE = "spark.sql.session.timeZone"
 #: So many of the files that cannot be read are named.
 MOST_NAMED = 20
 
@@ -206,12 +207,12 @@ class Running:
         if len(skipped) > MOST_NAMED:
             click.echo(f"skipped: {len(skipped) - MOST_NAMED} more", err=True)
 
-    def write(self, frame: DataFrame) -> None:
+    def write(self, frame: DataFrame, zone: tzinfo = UTC) -> None:
         """The answer, where and as the options say."""
         from amqpgate.cli.audit_output import replaced, write
 
         with replaced(self.options.output) as out:
-            write(frame, self.options.format, out)
+            write(frame, self.options.format, out, zone)
 
     def write_rows(self, rows: Iterable[Sequence[object]], names: Sequence[str]) -> None:
         """The same for rows that are here already."""
@@ -315,6 +316,8 @@ def running(follow: bool = False, *, only_spark: bool = False) -> Iterator[Runni
             if is_address(options.folder) and spark.is_embedded(options.master):
                 copies = stack.enter_context(TemporaryDirectory(prefix="amqpgate-audit-"))
                 folder = Objects(options.folder, Path(copies), status.update)
+            if options.settings.get(_ZONE, "UTC") != "UTC":
+                raise PipelineError(f"--conf {_ZONE}: answers are UTC; usage by local days has --timezone")
             is_sparks = only_spark or follow or options.master is not None or bool(options.settings)
             engine = choose(folder, options.engine, is_sparks=is_sparks)
             stack.enter_context(frames.engine(engine))

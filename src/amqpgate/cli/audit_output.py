@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
@@ -25,15 +25,15 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def write(frame: DataFrame, form: Literal["table", "csv", "json"], out: IO[str]) -> None:
+def write(frame: DataFrame, form: Literal["table", "csv", "json"], out: IO[str], zone: tzinfo = UTC) -> None:
     """All rows in the frame's order; for people no more than ``MOST_ROWS``.
 
-    They are fetched part by part. Times are UTC. A list of numbers is a small plot for people.
+    They are fetched part by part. Times are those of the zone. A list of numbers is a small plot for people.
     """
     from amqpgate.pipeline.frames import rows_of
 
     rows = rows_of(frame, MOST_ROWS + 1 if form == "table" else None)
-    write_rows(frame.columns, (tuple(row.values()) for row in rows), form, out)
+    write_rows(frame.columns, (tuple(row.values()) for row in rows), form, out, zone)
 
 
 def write_rows(
@@ -41,9 +41,10 @@ def write_rows(
     rows: Iterable[Sequence[object]],
     form: Literal["table", "csv", "json"],
     out: IO[str],
+    zone: tzinfo = UTC,
 ) -> None:
     """Rows that are here already, in the same forms."""
-    rows = ([_plain(value) for value in row] for row in rows)
+    rows = ([_plain(value, zone) for value in row] for row in rows)
     if form == "table":
         shown = list(islice(rows, MOST_ROWS + 1))
         _print_table(names, shown[:MOST_ROWS], out)
@@ -89,9 +90,11 @@ def _print_table(names: Sequence[str], rows: Sequence[Sequence[object]], out: IO
     Console(file=out, width=None if out.isatty() else 10_000).print(table)
 
 
-def _plain(value: object) -> object:
-    """Times as text, UTC."""
-    return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value
+def _plain(value: object, zone: tzinfo) -> object:
+    """Times as text, with their zone."""
+    if not isinstance(value, datetime):
+        return value
+    return value.astimezone(zone).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 
 def _word(value: object) -> str:

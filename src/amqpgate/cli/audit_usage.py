@@ -4,20 +4,36 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from amqpgate.cli.audit_job import every_option, follow_option, job, running
 
 
+def _zone(ctx: click.Context, param: click.Parameter, value: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise click.BadParameter(f"there is no time zone {value!r}", ctx, param) from None
+
+
 @click.command(short_help="Messages and bytes per user, virtual host, exchange and time.")
 @job
 @click.option(
     "--per",
-    type=click.Choice(["minute", "hour", "day"]),
+    type=click.Choice(["minute", "hour", "day", "month"]),
     default="hour",
     show_default=True,
     help="A row for each.",
+)
+@click.option(
+    "--timezone",
+    metavar="NAME",
+    default="UTC",
+    show_default=True,
+    callback=_zone,
+    help="Whose days and months: Europe/Berlin or the like.",
 )
 @follow_option
 @every_option(default=60)
@@ -29,19 +45,24 @@ from amqpgate.cli.audit_job import every_option, follow_option, job, running
     show_default=True,
     help="With --follow: how long records are waited for.",
 )
-def usage(per: Literal["minute", "hour", "day"], follow: bool, every: float, late: int) -> None:
+def usage(
+    per: Literal["minute", "hour", "day", "month"], timezone: ZoneInfo, follow: bool, every: float, late: int
+) -> None:
     """Show how many messages and bytes each user published, got and was refused.
 
-    Peaks are messages and bytes per second, both ways, in the busiest minute. A record counts where its
-    window of 10 seconds began.
+    Days and months are those of --timezone, and so are the times that are shown. Peaks are messages and bytes
+    per second, both ways, in the busiest minute. A record counts where its window of 10 seconds began.
 
     With --follow, --output names a folder. A row is written once no more records are expected for its time,
     each batch of rows in a file of its own; records that come later still are not in it.
 
     \b
     amqpgate audit usage audit --per day --format csv --output bill.csv
+    amqpgate audit usage audit --per month --timezone Europe/Berlin --format csv
     amqpgate audit usage audit --per minute --vhost orders --since 2026-11-22
     """
+    if follow and (per == "month" or timezone.key != "UTC"):
+        raise click.UsageError("--follow has neither months nor --timezone")
     with running(follow) as run:
         from amqpgate.pipeline.usage import usage_by
 
@@ -50,5 +71,5 @@ def usage(per: Literal["minute", "hour", "day"], follow: bool, every: float, lat
             rows = usage_by(run.stream("usage").withWatermark("window_start", f"{late} minutes"), per)
             run.follow({"usage": (rows, partial(run.write_batch, f"usage-{per}"))}, folder, every)
         else:
-            rows = usage_by(run.read("usage").frame, per)
-            run.write(rows.orderBy("start", "user", "vhost", "exchange"))
+            rows = usage_by(run.read("usage").frame, per, timezone.key)
+            run.write(rows.orderBy("start", "user", "vhost", "exchange"), timezone)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from amqpgate.pipeline.frames import F
+from amqpgate.pipeline.frames import F, hour_of
 from amqpgate.pipeline.topology import traffic
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def anomalies(usage: DataFrame, begin: datetime, end: datetime) -> DataFrame:
 
 def hourly(usage: DataFrame) -> DataFrame:
     """Per user, vhost and hour the `METRICS`. Queues that the broker names count once."""
-    hour = F.date_trunc("hour", "window_start")
+    hour = hour_of("window_start")
     queue = F.when(F.col("queue").startswith("amq.gen-"), "amq.gen-").otherwise(F.col("queue"))
     each = usage.groupBy(*_WHO, hour.alias("hour"), "operation", "exchange", queue.alias("queue")).agg(
         F.sum("messages").alias("messages")
@@ -181,8 +181,8 @@ def _window(usage: DataFrame, begin: datetime, end: datetime) -> DataFrame:
 
 
 def _slot(hour: str) -> Column:
-    """The hour of the week, 0 to 167."""
-    return F.weekday(hour) * 24 + F.hour(hour)
+    """The hour of the week, 0 to 167. Weeks begin with a Thursday, as the epoch does."""
+    return F.pmod(F.floor(F.unix_seconds(hour) / 3600), F.lit(_HOURS_OF_WEEK))
 
 
 def _weeks(began: str, slot: str, begin: datetime) -> Column:
@@ -219,7 +219,7 @@ def _new(usage: DataFrame, begin: datetime, end: datetime) -> DataFrame:
     strangers = (
         now.join(known, [*_WHO], "left_anti")
         .groupBy(*_WHO)
-        .agg(F.sum("messages").alias("messages"), F.date_trunc("hour", F.min("window_start")).alias("hour"))
+        .agg(F.sum("messages").alias("messages"), hour_of(F.min("window_start")).alias("hour"))
         .withColumn("what", F.lit("never seen before"))
     )
     return _said(strangers, "principal").unionByName(_said(routes.join(known, [*_WHO], "left_semi"), "route"))
@@ -237,7 +237,7 @@ def _routes(usage: DataFrame) -> DataFrame:
     return (
         traffic(usage)
         .groupBy(*_WHO, what.alias("what"))
-        .agg(F.sum("messages").alias("messages"), F.date_trunc("hour", F.min("first")).alias("hour"))
+        .agg(F.sum("messages").alias("messages"), hour_of(F.min("first")).alias("hour"))
     )
 
 

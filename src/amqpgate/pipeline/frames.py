@@ -12,6 +12,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ Kind: TypeAlias = Literal["string", "strings"]
 #: What runs a plan.
 Engine: TypeAlias = Literal["spark", "local"]
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Spark's own threads, which hand over batches of a stream, see the default.
 _ENGINE: Final[ContextVar[Engine]] = ContextVar("engine", default="spark")
 _MODULES: Final[Mapping[Engine, tuple[str, str]]] = {
@@ -89,6 +91,26 @@ def window(time: str, per: Literal["minute", "hour", "day"]) -> Column:
     return F.window(time, f"1 {per}")
 
 
+def hour_of(time: str | Column) -> Column:
+    """When its hour began, UTC, whichever time zone the session has."""
+    if _ENGINE.get() == "local":
+        return F.date_trunc("hour", time)
+    return F.timestamp_seconds(F.floor(F.unix_seconds(time) / 3600) * 3600)
+
+
+def local_begin_of(time: str, per: Literal["day", "month"], zone: str) -> Column:
+    """When its day or month began in that time zone."""
+    if _ENGINE.get() == "local":
+        zone = zone.replace("'", "''")
+        return F.expr(f"date_trunc('{per}', {time} AT TIME ZONE '{zone}') AT TIME ZONE '{zone}'")
+    # By dates, which are the same in all sessions.
+    seconds = F.unix_seconds(F.from_utc_timestamp(time, zone))
+    date = F.date_from_unix_date(F.floor(seconds / 86_400).cast("int"))
+    if per == "month":
+        date = F.trunc(date, per)
+    return F.to_utc_timestamp(F.timestamp_seconds(F.unix_date(date) * F.lit(86_400).cast("bigint")), zone)
+
+
 def begin_of(window: str) -> Column:
     """When it begins."""
     return F.col(window if _ENGINE.get() == "local" else f"{window}.start")
@@ -116,7 +138,7 @@ def times_of(frame: DataFrame) -> tuple[str, ...]:
 
 
 def rows_of(frame: DataFrame, most: int | None = None) -> Iterator[dict[str, object]]:
-    """All rows in the frame's order, or the first, part by part; times are text or have a time zone."""
+    """All rows in the frame's order, or the first, part by part; times are UTC."""
     if most is not None:
         frame = frame.limit(most)
     if _ENGINE.get() == "local":
@@ -125,9 +147,12 @@ def rows_of(frame: DataFrame, most: int | None = None) -> Iterator[dict[str, obj
         yield from rows(frame)
         return
     # Spark hands times out in the time zone of this process, and without saying so.
-    times = {name: F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss'Z'") for name in times_of(frame)}
-    for row in frame.withColumns(times).toLocalIterator():
-        yield row.asDict(recursive=True)
+    times = times_of(frame)
+    for row in frame.withColumns({name: F.unix_micros(name) for name in times}).toLocalIterator():
+        told = row.asDict(recursive=True)
+        yield told | {
+            name: _EPOCH + timedelta(microseconds=told[name]) for name in times if told[name] is not None
+        }
 
 
 __all__ = ["F", "Window"]

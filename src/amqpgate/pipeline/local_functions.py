@@ -60,10 +60,5 @@ def sum(column: Column | str) -> Column:  # noqa: A001
     return _theirs.sum(column).cast("bigint")
 
 
-def weekday(time: Column | str) -> Column:
-    """0 is Monday."""
-    return _theirs.call_function("isodow", _column(time)) - 1
-
-
 def _column(value: Column | str) -> Column:
     return _theirs.col(value) if isinstance(value, str) else value

@@ -287,7 +287,7 @@ def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTable:
     columns = schema(sort)
     known = StructType([StructField("record", StringType()), *columns, StructField(_CORRUPT, StringType())])
     # Not by `read.json`, to which a line is in order if those of its columns are that a job looks at.
-    line = F.from_json("value", known, {"columnNameOfCorruptRecord": _CORRUPT})
+    line = F.from_json("value", known, {"columnNameOfCorruptRecord": _CORRUPT, "timeZone": "UTC"})
     lines = (
         spark.read.text([literal(path) for path in paths])
         .filter(F.trim("value") != "")

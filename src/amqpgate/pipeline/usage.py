@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from amqpgate.pipeline.frames import F, begin_of, window
+from amqpgate.pipeline.frames import F, begin_of, local_begin_of, window
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, GroupedData
 
 #: The columns of ``usage_by``. ``published`` is what the principal sent, ``delivered`` what it got (also by
 #: basic.get, and returned messages), ``refused`` what policies denied; all in messages. Bytes are of bodies.
@@ -24,10 +24,13 @@ _WHO: Final = ("user", "vhost", "exchange")
 _SUMS: Final = ("published", "published_bytes", "delivered", "delivered_bytes", "refused")
 
 
-def usage_by(usage: DataFrame, per: Literal["minute", "hour", "day"]) -> DataFrame:
+def usage_by(
+    usage: DataFrame, per: Literal["minute", "hour", "day", "month"], zone: str = "UTC"
+) -> DataFrame:
     """Usage records as ``SCHEMA``, in no order; only times with messages have a row.
 
-    A record counts where its window began. ``usage`` may be a stream with a watermark for ``window_start``.
+    A record counts where its window began. Days and months are those of the time zone. ``usage`` may be a
+    stream with a watermark for ``window_start``, but for months and for other zones than UTC.
     """
     refused = F.col("verdict") == "deny"
     refused = F.coalesce(refused, F.lit(False))
@@ -49,15 +52,26 @@ def usage_by(usage: DataFrame, per: Literal["minute", "hour", "day"]) -> DataFra
             }
         )
     )
-    if per != "minute":
-        minutes = minutes.groupBy(window("window", per), *_WHO).agg(
-            *(F.sum(name).alias(name) for name in _SUMS),
-            *(F.max(name).alias(name) for name in ("peak_messages_per_second", "peak_bytes_per_second")),
+    if per == "month" or (per == "day" and zone != "UTC"):
+        begun = minutes.withColumn("begun", begin_of("window"))
+        minutes = _summed(begun.groupBy(local_begin_of("begun", per, zone).alias("start"), *_WHO))
+    elif per == "minute":
+        minutes = minutes.withColumn("start", begin_of("window"))
+    else:
+        minutes = _summed(minutes.groupBy(window("window", per), *_WHO)).withColumn(
+            "start", begin_of("window")
         )
     return minutes.select(
-        begin_of("window").alias("start"),
+        "start",
         *_WHO,
         *_SUMS,
         "peak_messages_per_second",
         "peak_bytes_per_second",
+    )
+
+
+def _summed(minutes: GroupedData) -> DataFrame:
+    return minutes.agg(
+        *(F.sum(name).alias(name) for name in _SUMS),
+        *(F.max(name).alias(name) for name in ("peak_messages_per_second", "peak_bytes_per_second")),
     )

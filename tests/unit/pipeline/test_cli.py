@@ -142,6 +142,30 @@ def test_what_is_wrong_is_said_in_one_line(args: list[str], code: int, message: 
     assert result.stderr.splitlines()[-1].endswith(message)
 
 
+def test_a_bill_of_local_days_says_so(raw: Path) -> None:
+    args = [raw, "--per", "day", "--timezone", "Asia/Kathmandu", "--format", "json"]
+    result = audit("usage", *args)
+    assert result.exit_code == 0, result.output
+    starts = {json.loads(line)["start"] for line in result.stdout.splitlines()}
+    assert all(start.endswith("T00:00:00+05:45") for start in starts)
+    assert starts
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--timezone", "Berlin"], "there is no time zone 'Berlin'"),
+        (["--timezone", "Europe/Berlin", "--follow"], "--follow has neither months nor --timezone"),
+        (["--per", "month", "--follow"], "--follow has neither months nor --timezone"),
+        (["--conf", "spark.sql.session.timeZone=Asia/Tokyo"], "answers are UTC"),
+    ],
+)
+def test_time_zones_that_cannot_be_are_told(raw: Path, args: list[str], message: str) -> None:
+    result = audit("usage", raw, *args)
+    assert result.exit_code in (1, 2)
+    assert message in result.stderr
+
+
 def test_follow_writes_a_file_for_each_batch_until_a_signal(raw: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
 

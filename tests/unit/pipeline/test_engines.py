@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DAY = timedelta(days=1)
+ZONE = "spark.sql.session.timeZone"
 DAYS = 30
 LAST = START + (DAYS - 1) * DAY
 POLICY = Source(
@@ -111,6 +112,8 @@ def _plain(value: object) -> object:
 FRAMES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
     "usage per minute": lambda usage, _: usage_by(usage, "minute"),
     "usage per day": lambda usage, _: usage_by(usage, "day"),
+    "usage per day in Kathmandu": lambda usage, _: usage_by(usage, "day", "Asia/Kathmandu"),
+    "usage per month in New York": lambda usage, _: usage_by(usage, "month", "America/New_York"),
     "denials": lambda _, events: denials(events),
     "shadow": lambda _, events: denials(events, "shadow"),
     "traffic": lambda usage, _: traffic(usage),
@@ -136,6 +139,22 @@ def test_both_engines_have_the_same_rows(
         ducks = [local_reading.read(duck, str(folder), sort).frame for sort in ("usage", "events")]
         found = sorted_rows(rows_of(FRAMES[verb](*ducks)))
     assert expected or verb in ("granted", "undecided")
+    assert found == expected
+
+
+@pytest.mark.parametrize("verb", FRAMES)
+def test_the_time_zone_of_the_session_changes_nothing(
+    verb: str, spark: SparkSession, duck: DuckDBSession, folder: Path
+) -> None:
+    with engine("local"):
+        ducks = [local_reading.read(duck, str(folder), sort).frame for sort in ("usage", "events")]
+        expected = sorted_rows(rows_of(FRAMES[verb](*ducks)))
+    spark.conf.set(ZONE, "America/St_Johns")
+    try:
+        sparks = [reading.read(spark, str(folder), sort).frame for sort in ("usage", "events")]
+        found = sorted_rows(rows_of(FRAMES[verb](*sparks)))
+    finally:
+        spark.conf.set(ZONE, "UTC")
     assert found == expected
 
 

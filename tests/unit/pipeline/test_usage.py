@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import pytest
@@ -12,6 +12,7 @@ from pyspark.testing import assertDataFrameEqual
 from amqpgate.pipeline.reading import schema
 from amqpgate.pipeline.usage import SCHEMA, usage_by
 from amqpgate.records import Usage
+from tests.support.audit_plans import Plans
 from tests.support.audit_records import START, Traffic, frame_of, usage
 
 HOUR = timedelta(hours=1)
@@ -79,3 +80,22 @@ def test_nothing_is_lost_or_invented(spark: SparkSession) -> None:
 def test_no_records_no_rows(spark: SparkSession) -> None:
     none: list[Usage] = []
     assertDataFrameEqual(usage_by(frame_of(spark, "usage", none), "day"), spark.createDataFrame([], SCHEMA))
+
+
+def test_days_and_months_are_those_of_a_time_zone(plans: Plans) -> None:
+    """The night in which clocks go back has 25 hours."""
+    times = {
+        "the 24th": datetime(2026, 10, 24, 21, 59, tzinfo=UTC),
+        "summer time": datetime(2026, 10, 24, 22, 0, tzinfo=UTC),
+        "winter time": datetime(2026, 10, 25, 22, 59, tzinfo=UTC),
+        "the 26th": datetime(2026, 10, 25, 23, 0, tzinfo=UTC),
+        "november": datetime(2026, 10, 31, 23, 0, tzinfo=UTC),
+    }
+    records = [usage(name, time, 10**number) for number, (name, time) in enumerate(times.items())]
+
+    def sent(per: Literal["day", "month"]) -> dict[str, int]:
+        rows = plans.rows(lambda frame: usage_by(frame, per, "Europe/Berlin"), "usage", records)
+        return {f"{row.start.astimezone(UTC):%m-%dT%H:%M}": row.published for row in rows}
+
+    assert sent("day") == {"10-23T22:00": 1, "10-24T22:00": 110, "10-25T23:00": 1_000, "10-31T23:00": 10_000}
+    assert sent("month") == {"09-30T22:00": 1_111, "10-31T23:00": 10_000}
