@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 #: A table for people has no more rows.
 MOST_ROWS = 200
-#: How a cell begins that a spreadsheet would reckon with.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+#: What a spreadsheet would take for the beginning of a formula: at the beginning of a cell, in the letters of
+#: Latin and of East Asian scripts; and wherever a cell begins for one that splits by other characters.
+_FORMULA = re.compile(r"(^[\s\x00]*|[;,|\t\r\n\"'] *)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -122,5 +124,5 @@ def _plot(numbers: list[int]) -> str:
 
 def _cell(value: object) -> object:
     text = " ".join(map(str, value)) if isinstance(value, list) else value
-    # Clients choose names, and a spreadsheet takes what begins so for a formula.
-    return f"'{text}" if isinstance(text, str) and text.startswith(_FORMULA) else text
+    # Clients choose names.
+    return _FORMULA.sub(lambda begins: f"{begins[1] or ''}'", text) if isinstance(text, str) else text

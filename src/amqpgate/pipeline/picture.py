@@ -159,6 +159,7 @@ def page(topology: Topology, title: str) -> str:
 <style>
 body {{ font: 14px/1.4 sans-serif; margin: 2em; color: #1a202c }}
 .picture {{ overflow: auto; border: 1px solid #cbd5e0 }}
+.picture svg {{ display: block; width: 100%; min-width: 680px; height: auto }}
 table {{ border-collapse: collapse; margin-top: 1em }}
 th, td {{ text-align: left; padding: .2em .8em; border-bottom: 1px solid #e2e8f0 }}
 .n {{ text-align: right }}

@@ -54,7 +54,8 @@ th { background: var(--head); white-space: nowrap } tr:last-child td { border-bo
 td { overflow-wrap: anywhere; min-width: 7.5rem } .n { text-align: end; white-space: nowrap; min-width: 0 }
 time { white-space: nowrap } i { color: var(--soft) }
 figure { margin: 0 } .plot svg { display: block; min-width: 620px; width: 100%; height: auto }
-.picture svg { display: block } .picture svg > text { fill: currentColor }
+.picture svg { display: block; width: 100%; min-width: 680px; height: auto }
+.picture svg > text { fill: currentColor }
 ul { list-style: none; display: flex; flex-wrap: wrap; gap: .15rem 1.2rem; padding: 0; margin: .35rem 0;
   font-size: .9rem }
 li { overflow-wrap: anywhere } li b { display: inline-block; width: .8em; height: .8em; border-radius: 2px;

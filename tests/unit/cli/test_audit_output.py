@@ -13,6 +13,21 @@ def test_a_spreadsheet_does_not_reckon_with_what_a_client_wrote(name: str) -> No
     assert _cell([name, "b"]) == f"'{name} b"
 
 
+@pytest.mark.parametrize("name", ["\uff1d1+1", "\uff0b1", "\uff0d1", "\uff201"])
+def test_nor_with_the_wide_letters_of_a_formula(name: str) -> None:
+    assert _cell(name) == f"'{name}"
+
+
+@pytest.mark.parametrize("separator", [";", ",", "|", "\t", "\n", '"', "';", '","', "; "])
+def test_a_cell_that_begins_within_a_name_is_no_formula(separator: str) -> None:
+    """Where a spreadsheet splits by semicolons, and does not heed quotes."""
+    assert _cell(f"x{separator}=1+1") == f"x{separator}'=1+1"
+
+
+def test_blanks_before_a_formula_do_not_hide_it() -> None:
+    assert _cell(" =1+1") == " '=1+1"
+
+
 def test_numbers_and_other_texts_stay_as_they_are() -> None:
     assert [_cell(value) for value in (-5, -0.5, None, True, "orders", "a=b")] == [
         -5,
@@ -22,6 +37,8 @@ def test_numbers_and_other_texts_stay_as_they_are() -> None:
         "orders",
         "a=b",
     ]
+    plain = "a-b, c-d; order.*.created +1"
+    assert _cell(plain) == plain
 
 
 def test_people_see_every_letter() -> None:

@@ -25,6 +25,7 @@ from amqpgate.pipeline.graph import (
     unused,
 )
 from amqpgate.pipeline.picture import mermaid, page, svg
+from amqpgate.pipeline.report_page import _STYLE
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -183,6 +184,12 @@ def test_names_cannot_break_out_of_mermaid() -> None:
 
 
 @pytest.mark.parametrize("told", [SHOP, HOSTILE, Topology(())])
+@pytest.mark.parametrize("text", [page(SHOP, "Shop"), _STYLE])
+def test_the_picture_is_as_wide_as_its_page(text: str) -> None:
+    """Its four columns are wider than many a screen."""
+    assert ".picture svg { display: block; width: 100%; min-width: 680px; height: auto }" in text
+
+
 def test_the_picture_is_whole_and_needs_nothing_from_elsewhere(told: Topology) -> None:
     root = ElementTree.fromstring(svg(told))
     space = "{http://www.w3.org/2000/svg}"
