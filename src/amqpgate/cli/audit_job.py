@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeAlias, cast
 
 import click
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 _ZONE = "spark.sql.session.timeZone"
+#: Seconds between looks whether a query has failed.
+_LOOK = 1.0
 #: So many of the files that cannot be read are named.
 MOST_NAMED = 20
 
@@ -283,18 +287,40 @@ class Running:
             with named.open("a") as out:
                 out.writelines(f"{one.path}: {one.why}\n" for one in new)
 
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try:
-            # A signal may come as soon as the first query runs.
-            with suppress(KeyboardInterrupt):
-                for name, (frame, each) in streams.items():
-                    follow(frame, partial(named_after, each), f"file://{checkpoints / name}", every)
-                self.step(f"following {self.options.folder}; Ctrl-C ends it")
-                self.spark.streams.awaitAnyTermination()
-        finally:
-            for query in self.spark.streams.active:
-                query.stop()
-            signal.signal(signal.SIGTERM, before)
+        with _until_signal() as signalled:
+            for name, (frame, each) in streams.items():
+                follow(frame, partial(named_after, each), f"file://{checkpoints / name}", every)
+            self.step(f"following {self.options.folder}; Ctrl-C ends it")
+            try:
+                # Waiting in Spark would be cut short by an exception of a signal's.
+                while not signalled.wait(_LOOK) and not self.spark.streams.awaitAnyTermination(0):
+                    pass
+            finally:
+                for query in self.spark.streams.active:
+                    query.stop()
+
+
+@contextmanager
+def _until_signal() -> Iterator[Event]:
+    """What SIGTERM and Ctrl-C set.
+
+    A signal for the whole group ends Spark, too, in the middle of what it does: what it says of that is not
+    told. The next run does it again.
+    """
+    signalled = Event()
+    handlers = {
+        number: signal.signal(number, lambda *_: signalled.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield signalled
+    except (Exception, KeyboardInterrupt):
+        if not signalled.is_set():
+            raise
+        logging.disable()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

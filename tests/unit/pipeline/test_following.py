@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +22,8 @@ from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.following import Skips, follow, skips, stream, stream_parts
 from amqpgate.pipeline.reading import read
 from amqpgate.pipeline.usage import usage_by
-from tests.support.audit_records import START, frame_of, table_of, usage, write
+from tests.support.audit_records import START, event, frame_of, table_of, usage, write
+from tests.support.inprocess import eventually
 
 MINUTE = timedelta(minutes=1)
 
@@ -120,6 +125,25 @@ def test_a_table_grows_with_what_comes(spark: SparkSession, skipped: Skips, tmp_
             query.awaitTermination()
     rows = read(spark, str(table), "usage").frame.select("record_id").collect()
     assert sorted(row.record_id for row in rows) == ["u-0", "u-1"]
+
+
+def test_a_signal_for_the_whole_group_ends_it_quietly(tmp_path: Path) -> None:
+    """As service managers send it: Spark's own process gets it, too."""
+    write(tmp_path / "raw", "usage", table_of("usage", [usage("u", START)]))
+    write(tmp_path / "raw", "events", table_of("events", [event("e", "admin", START)]))
+    verb = [sys.executable, "-m", "amqpgate", "audit", "compact", str(tmp_path / "raw"), str(tmp_path / "t")]
+    with subprocess.Popen(
+        [*verb, "--follow", "--every", "0.2"],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        eventually(
+            lambda: any(tmp_path.glob("t/usage/*/*/*.parquet")) or process.poll() is not None, timeout=120
+        )
+        os.killpg(process.pid, signal.SIGTERM)
+        said, _ = process.communicate()
+    assert (process.returncode, said) == (0, b"")
 
 
 def test_usage_is_told_once_its_time_is_over(spark: SparkSession, skipped: Skips, tmp_path: Path) -> None:
