@@ -1,8 +1,8 @@
 # Two stages: build a wheel and what it needs, then install those into a small image.
 #
-#   docker build -t amqpgate:0.1.0 .
-#   docker run --rm amqpgate:0.1.0 --version
-#   docker run --rm --read-only -p 5672:5672 -v "$PWD/amqpgate.yaml:/etc/amqpgate/amqpgate.yaml:ro" amqpgate:0.1.0
+#   docker build -t amqpgate:0.2.0 .
+#   docker run --rm amqpgate:0.2.0 --version
+#   docker run --rm --read-only -p 5672:5672 -v "$PWD/amqpgate.yaml:/etc/amqpgate/amqpgate.yaml:ro" amqpgate:0.2.0
 #
 # With what Parquet records need, or the jobs over them: --build-arg EXTRAS=audit, EXTRAS=pipeline.
 
@@ -12,6 +12,7 @@ ARG EXTRAS=
 WORKDIR /src
 COPY constraints.txt pyproject.toml README.md LICENSE tools/uv.txt ./
 COPY src ./src
+COPY spec/schema ./spec/schema
 # Everything that is fetched has the version and the hash that are pinned; of what compiles the data path, too.
 RUN python -m pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --target /uv -r uv.txt
 ENV PATH=/uv/bin:$PATH
@@ -25,7 +26,7 @@ FROM python:3.11-slim
 LABEL org.opencontainers.image.title="amqpgate" \
       org.opencontainers.image.description="A transparent AMQP gateway: policy, audit and throttling between clients and brokers." \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="0.1.0"
+      org.opencontainers.image.version="0.2.0"
 # A number, so that Kubernetes can see that it is not root; a name for libraries that ask for one.
 RUN ["useradd", "--uid", "10001", "--user-group", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin", "amqpgate"]
 COPY --from=build /opt/amqpgate /opt/amqpgate

@@ -2,7 +2,7 @@
 
 In the repository links lead from docs/ to the folders beside it. A site has docs/ alone. So every document
 that is reached becomes a page, every other file that is named is copied, and links are written as the site
-has them.
+has them. README.md's are absolute, for PyPI shows it too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(\]\()([^)\s#]*)(#[^)\s]*)?(\))")
 WORDS = re.compile(r"\[([^\]]+)\]\(([^)\s:#]+)\)")
+AT_HOME = re.compile(r"(?<=\]\()https://github.com/amqpgate/amqpgate/(?:blob|raw)/main/")
 FENCED = re.compile(r"(^[ ]*```.*?^[ ]*```$)", re.DOTALL | re.MULTILINE)
 
 
@@ -37,7 +38,7 @@ def in_repository(uri: str) -> str:
 
 def targets(path: str, text: str) -> list[str]:
     """Files of the repository that a document leads to."""
-    prose = FENCED.sub("", text)
+    prose = AT_HOME.sub("", FENCED.sub("", text))
     found = [beside(path, match[2]) for match in LINK.finditer(prose) if match[2]]
     return [name for name in found if (ROOT / name).is_file()]
 
@@ -79,6 +80,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     def without_folders(match: re.Match[str]) -> str:
         return match[1] if (ROOT / beside(path, match[2])).is_dir() else match[0]
 
-    parts = FENCED.split(markdown)
+    parts = FENCED.split(AT_HOME.sub("", markdown))
     parts[::2] = [LINK.sub(written, WORDS.sub(without_folders, part)) for part in parts[::2]]
     return "".join(parts)

@@ -4,4 +4,4 @@ The rooms, and who may call whom, are in ``docs/architecture.md`` and in ``spec/
 """
 
 #: What ``pyproject.toml`` has it from: to ask the installed package takes 4 MiB of modules.
-__version__ = "0.1.0"
+__version__ = "0.2.0"

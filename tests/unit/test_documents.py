@@ -32,6 +32,7 @@ ADMIN = ROOT / "docs/admin-api.md"
 BEGIN, END = "<!-- made by: python -m amqpgate.config -->\n", "<!-- end -->"
 PATHS = "<!-- made by: python -m tests.unit.test_documents -->\n", "<!-- end of paths -->"
 METRICS = "<!-- made by: python -m tests.unit.test_documents -->\n", "<!-- end of metrics -->"
+AT_HOME = re.compile("^https://github.com/amqpgate/amqpgate/(?:blob|raw)/main/")
 _FENCE = re.compile(r"^([ ]*)```(\w*)\n(.*?)^[ ]*```$", re.DOTALL | re.MULTILINE)
 
 
@@ -67,8 +68,9 @@ class Document:
 
     @property
     def links(self) -> list[str]:
-        """Targets, of images too; a link in backquotes is none."""
-        return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", self.prose))
+        """Targets, of images too; a link in backquotes is none. README.md's are absolute, for PyPI."""
+        written = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", self.prose))
+        return [AT_HOME.sub("", target) for target in written] if self.name == "README.md" else written
 
 
 README = Document.read(ROOT / "README.md")
