@@ -27,7 +27,7 @@ def probe_endpoints(subject: AdminSubject) -> Endpoints:
 
     async def readyz(asked: Asked) -> EndpointAnswer:
         ready = subject.ready
-        impaired = "audit records are not written, or memory is short"
+        impaired = subject.impairments.shown or "a worker takes no connections"
         why = impaired if subject.phase == "ready" else subject.phase
         text = "ready\n" if ready else f"not ready: {why}\n"
         if asked.is_trusted:

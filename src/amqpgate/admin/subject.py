@@ -8,7 +8,7 @@ from typing import Protocol
 
 from amqpgate.config import Settings
 from amqpgate.errors import AmqpgateError
-from amqpgate.gateway.server.standing import Phase
+from amqpgate.gateway.server.standing import Impairment, Phase
 from amqpgate.telemetry.answers import NOTHING, Answers, Args
 from amqpgate.telemetry.events import Item
 
@@ -27,6 +27,10 @@ class AdminSubject(Protocol):
     @property
     def phase(self) -> Phase:
         """Why not, where they are not."""
+
+    @property
+    def impairments(self) -> Impairment:
+        """Why not, where the phase is ready."""
 
     @property
     def started(self) -> bool:

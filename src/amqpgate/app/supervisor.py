@@ -16,8 +16,9 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import partial, reduce
 from itertools import count
+from operator import or_
 from typing import cast
 
 import attrs
@@ -29,7 +30,7 @@ from amqpgate.app.worker_process import PATIENCE, Worker, WorkerProcesses, call_
 from amqpgate.app.worker_rpc import MessageKind
 from amqpgate.config import Settings
 from amqpgate.gateway.limits.shared_memory import SharedMemory
-from amqpgate.gateway.server.standing import Phase
+from amqpgate.gateway.server.standing import Impairment, Phase
 from amqpgate.gateway.transport.binding import bind_all
 from amqpgate.operator.names import CALLS, STREAMS
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args, IncompleteError
@@ -83,6 +84,11 @@ class Supervisor:
     def ready(self) -> bool:
         """Whether new connections are accepted."""
         return self.phase == "ready" and all(worker.ready for worker in self.workers.values())
+
+    @property
+    def impairments(self) -> Impairment:
+        """Those of all workers."""
+        return reduce(or_, (worker.impairments for worker in self.workers.values()), Impairment(0))
 
     @property
     def phase(self) -> Phase:

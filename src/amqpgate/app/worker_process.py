@@ -18,6 +18,7 @@ import trio
 from amqpgate.app.worker_rpc import VARIABLE, ControlClosedError, MessageKind, WorkerConfig, WorkerControl
 from amqpgate.config import Settings
 from amqpgate.gateway.limits.shared_memory import SharedMemory
+from amqpgate.gateway.server.standing import Impairment
 from amqpgate.telemetry.answers import JSON, Args, IncompleteError
 from amqpgate.telemetry.merge import Workers
 
@@ -45,8 +46,10 @@ class Worker:
     #: Called when it serves, and others have been told.
     on_serving: Callable[[], None]
     started: bool = False
-    #: Not, though it serves: its audit records are not written, or memory is short.
+    #: Whether it takes connections, once it has started.
     ready: bool = True
+    #: Why not, though it serves.
+    impairments: Impairment = attrs.field(default=Impairment(0))
     #: Who waits, by the number of the question.
     _asked: dict[int, trio.MemorySendChannel[bytes]] = attrs.field(factory=dict)
     _questions: Iterator[int] = attrs.field(factory=lambda: count(1))
@@ -61,7 +64,7 @@ class Worker:
                     self.started = True
                     self.on_serving()
                 elif kind is MessageKind.READY:
-                    self.ready = bool(number)
+                    self.ready, self.impairments = bool(number & 1), Impairment(number >> 1)
                 elif kind is MessageKind.EVENT:
                     self.on_event(number, self.number, json.loads(text))
                 elif number in self._asked:

@@ -85,12 +85,12 @@ class _WorkerQueries:
         await self._send(MessageKind.CALL, said, number)
 
     async def _tell_ready(self) -> None:
-        told, readiness = True, self.gateway.lifecycle.readiness
+        told, readiness = 1, self.gateway.lifecycle.readiness
         while True:
-            changed, ready = readiness.changed, readiness.ready
-            if ready != told:
-                told = ready
-                await self._send(MessageKind.READY, b"", int(ready))
+            changed, stands = readiness.changed, readiness.ready + 2 * readiness.impairments
+            if stands != told:
+                told = stands
+                await self._send(MessageKind.READY, b"", stands)
             else:
                 await changed.wait()
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from amqpgate.config import Settings
 from amqpgate.gateway.server.gateway import Gateway
-from amqpgate.gateway.server.standing import Phase
+from amqpgate.gateway.server.standing import Impairment, Phase
 from amqpgate.operator.queries import STREAMS, begin
 from amqpgate.telemetry.answers import NOTHING, Answers, Args
 from amqpgate.telemetry.events import EventSubscriber, Item
@@ -27,6 +27,10 @@ class SingleGateway:
     @property
     def ready(self) -> bool:
         return self.gateway.ready
+
+    @property
+    def impairments(self) -> Impairment:
+        return self.gateway.lifecycle.readiness.impairments
 
     @property
     def phase(self) -> Phase:

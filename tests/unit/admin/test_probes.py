@@ -13,6 +13,8 @@ from amqpgate.admin.http import serve_admin
 from amqpgate.app.wiring import build
 from amqpgate.config import parse
 from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.gateway.server.lifecycle import Lifecycle
+from amqpgate.gateway.server.standing import Impairment
 from amqpgate.operator.single import SingleGateway
 
 SETTINGS = """
@@ -97,9 +99,15 @@ async def test_it_is_not_ready_while_it_is_impaired(
     window: tuple[Gateway, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gateway, _, probes = window
-    monkeypatch.setattr(Gateway, "phase", "ready")
-    gateway.lifecycle.readiness.become(False)
-    assert await get(f"{probes}/readyz") == (
-        503,
-        "not ready: audit records are not written, or memory is short\n",
-    )
+    monkeypatch.setattr(Lifecycle, "phase", "ready")
+    for impairment, why in (
+        (Impairment.MEMORY, "memory is short"),
+        (Impairment.AUDIT, "audit records are not written"),
+        (Impairment.AUDIT | Impairment.MEMORY, "audit records are not written and memory is short"),
+    ):
+        gateway.lifecycle.check(impairment)
+        # A change of the phase does not make it forget that.
+        gateway.lifecycle.changed()
+        assert await get(f"{probes}/readyz") == (503, f"not ready: {why}\n")
+    gateway.lifecycle.check(Impairment(0))
+    assert await get(f"{probes}/readyz") == (200, "ready\n")

@@ -13,6 +13,7 @@ from amqpgate.app.worker_queries import _WorkerQueries
 from amqpgate.app.worker_rpc import MessageKind, WorkerControl
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.readiness import Readiness
+from amqpgate.gateway.server.standing import Impairment
 
 
 class Ready:
@@ -46,7 +47,11 @@ async def test_a_worker_whose_audit_is_down_is_not_ready(nursery: trio.Nursery) 
     for ready in (False, True, False):
         gateway.readiness.become(ready)
         await trio.testing.wait_all_tasks_blocked()
-        assert worker.ready is ready
+        assert (worker.ready, worker.impairments) == (ready, 0)
+    for impairment in (Impairment.AUDIT, Impairment.MEMORY, Impairment.AUDIT | Impairment.MEMORY):
+        gateway.readiness.become(True, impairment)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (worker.ready, worker.impairments) == (False, impairment)
     nursery.cancel_scope.cancel()
 
 

@@ -17,6 +17,7 @@ from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.observers.stats.sampler import INTERVAL, look
 from amqpgate.gateway.server.lifecycle import Lifecycle
+from amqpgate.gateway.server.standing import Impairment
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.transport.memory_trim import Tide, collect, give_back
 from amqpgate.telemetry.faults import FAULTS
@@ -58,8 +59,10 @@ class Housekeeping:
         observers = self.observers
         observers.rates.forget(time.monotonic())
         self.buckets.forget(time.monotonic())
-        is_down = observers.audit is not None and observers.audit.log.is_down
-        self.lifecycle.check(is_impaired=is_down or self._is_short())
+        impairments = Impairment.MEMORY if self._is_short() else Impairment(0)
+        if observers.audit is not None and observers.audit.log.is_down:
+            impairments |= Impairment.AUDIT
+        self.lifecycle.check(impairments)
         self.acceptor.failures.tick(trio.current_time())
 
     def _is_short(self) -> bool:

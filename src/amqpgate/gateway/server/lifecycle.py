@@ -19,7 +19,7 @@ import trio
 from amqpgate.config import Limits
 from amqpgate.gateway.handshake.listeners import Listeners
 from amqpgate.gateway.server.readiness import Readiness
-from amqpgate.gateway.server.standing import Phase, Standing
+from amqpgate.gateway.server.standing import Impairment, Phase, Standing
 from amqpgate.gateway.session.drain import Drain, Times
 from amqpgate.gateway.session.graceful_close import LOOK
 from amqpgate.gateway.session.session import Session
@@ -71,9 +71,9 @@ class Lifecycle:
         self.check()
         self.events.tell("gateway", state=self.phase)
 
-    def check(self, *, is_impaired: bool = False) -> None:
-        """Find out whether the gateway is ready, which it is not while it is impaired."""
-        self.readiness.become(self.phase == "ready" and not is_impaired)
+    def check(self, impairments: Impairment | None = None) -> None:
+        """Find out whether the gateway is ready, which it is not while it is impaired; None: as before."""
+        self.readiness.become(self.phase == "ready", impairments)
 
     def drain(self, window: float | None, successors: int) -> None:
         """See ``Gateway.drain``."""

@@ -6,6 +6,8 @@ import attrs
 import trio
 from prometheus_client import Gauge
 
+from amqpgate.gateway.server.standing import Impairment
+
 
 @attrs.define(eq=False)
 class Readiness:
@@ -13,16 +15,22 @@ class Readiness:
 
     gauge: Gauge
     ready: bool = attrs.field(default=False, init=False)
+    #: Why not, though the phase would let it.
+    impairments: Impairment = attrs.field(default=Impairment(0), init=False)
     #: Whether it ever was ready.
     started: bool = attrs.field(default=False, init=False)
     #: Set, and made anew, when it changes.
     changed: trio.Event = attrs.field(factory=trio.Event, init=False)
 
-    def become(self, ready: bool) -> None:
-        """New connections are accepted from now on, or not any more."""
-        if ready != self.ready:
+    def become(self, accepting: bool, impairments: Impairment | None = None) -> None:
+        """Whether the phase lets new connections in from now on, and what keeps them out nevertheless; None:
+        what did before."""
+        before = self.ready, self.impairments
+        if impairments is not None:
+            self.impairments = impairments
+        ready = self.ready = accepting and not self.impairments
+        if (ready, self.impairments) != before:
             self.changed.set()
             self.changed = trio.Event()
-        self.ready = ready
         self.started = self.started or ready
         self.gauge.set(ready)

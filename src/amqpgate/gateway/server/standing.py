@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntFlag
 from typing import Final, Literal, TypeAlias
 
 from amqpgate.values import frozen
@@ -10,6 +11,24 @@ Phase: TypeAlias = Literal["starting", "ready", "paused", "draining"]
 
 #: Of several workers the one that says most about the whole comes first.
 _MOST: Final[tuple[Phase, ...]] = ("draining", "starting", "paused", "ready")
+
+
+class Impairment(IntFlag):
+    """Why a gateway takes no new connections although it serves."""
+
+    AUDIT = 1
+    MEMORY = 2
+
+    @property
+    def shown(self) -> str:
+        """For people, such as ``memory is short``; empty where there is none."""
+        return " and ".join(text for one, text in _IMPAIRMENTS.items() if one in self)
+
+
+_IMPAIRMENTS: Final = {
+    Impairment.AUDIT: "audit records are not written",
+    Impairment.MEMORY: "memory is short",
+}
 
 
 @frozen
