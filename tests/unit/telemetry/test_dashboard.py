@@ -29,6 +29,10 @@ def test_every_metric_is_on_a_panel() -> None:
         "amqpgate_mirror_sampled_messages_total",
         "amqpgate_mirror_bytes_total",
         "amqpgate_mirror_queue_bytes",
+        "amqpgate_memory_reserve_used_bytes",
+        "amqpgate_memory_reserve_used_max_bytes",
+        "amqpgate_memory_reserve_pieces_total",
+        "amqpgate_memory_reserve_exhausted_total",
     }
 
 

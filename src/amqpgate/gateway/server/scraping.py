@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from amqpgate.datapath import reserve
 from amqpgate.datapath.engine import Pump
 from amqpgate.gateway.handshake.accept import Acceptor
 from amqpgate.gateway.observers.stats.totals import SessionTotals
@@ -11,6 +12,7 @@ from amqpgate.gateway.pool.usage import unsent, usage
 from amqpgate.gateway.server import scrape
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.telemetry.faults import FAULTS
+from amqpgate.telemetry.memory_reserve import ReserveMetrics
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.readings import Totals
 
@@ -27,6 +29,9 @@ class Scraper:
     ended: SessionTotals
     #: What the last scrape has read; None: there was none.
     latest: Totals | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        ReserveMetrics(self.metrics.registry, reserve.numbers)
 
     async def totals(self) -> Totals:
         """What the metrics are read from."""
