@@ -60,7 +60,7 @@ EventKind: TypeAlias = Literal[
 #: Of a decision: what an operation met.
 Decided: TypeAlias = Literal["allow", "deny"]
 
-_Kind: TypeAlias = Literal["string", "int16", "int64", "bool", "time", "octets"]
+_Kind: TypeAlias = Literal["string", "int16", "int64", "bool", "time", "bytes"]
 
 
 def _column(kind: _Kind, text: str, *, null: bool = False, later: bool = False) -> Mapping[str, object]:
@@ -226,7 +226,7 @@ class Event(Record):
         default=None, metadata=_column("string", "of the message, JSON, redacted", null=True)
     )
     body: bytes | None = attrs.field(
-        default=None, metadata=_column("octets", "redacted; at most what the rule allows", null=True)
+        default=None, metadata=_column("bytes", "redacted; at most what the rule allows", null=True)
     )
     body_cut: bool = attrs.field(default=False, metadata=_column("bool", "whether there was more"))
     audit_policy: str | None = attrs.field(
@@ -275,7 +275,7 @@ def arrow_schema(table: type[Record]) -> pyarrow.Schema:
         "int64": pyarrow.int64(),
         "bool": pyarrow.bool_(),
         "time": pyarrow.timestamp("us", tz="UTC"),
-        "octets": pyarrow.binary(),
+        "bytes": pyarrow.binary(),
     }
     return pyarrow.schema(
         [

@@ -102,12 +102,12 @@ spec:
 
 #: What this traffic need not move from 0.
 QUIET = {
-    "Octets that wait to be sent",
+    "Bytes that wait to be sent",
     "Reloads by outcome",
     "Ejections, and attempts beyond the budget",
     "Defects",
     "Audit records that wait",
-    "Octets of audit records that wait",
+    "Bytes of audit records that wait",
     # Nothing is traced here.
     "Spans",
     "Spans under way",

@@ -88,7 +88,7 @@ class _End:
 
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
     port: int
-    #: The sequence number of its next octet.
+    #: The sequence number of its next byte.
     sent: int = 0
 
 

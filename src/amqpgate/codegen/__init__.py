@@ -12,10 +12,10 @@ What is where
     ``model``         what a specification says, as attrs
     ``names``         AMQP names to Python names
     ``loader``        XML to model, overlays merged in
-    ``layout``        runs of fields that share one ``struct.Struct``, octets of bits
+    ``layout``        runs of fields that share one ``struct.Struct``, bytes of bits
     ``render``        model to a generated module, with ``render_methods`` and ``render_properties``
     ``pieces``        snippets that those two share
-    ``golden``        octets of a method worked out from field sizes alone, independent of ``render``
+    ``golden``        bytes of a method worked out from field sizes alone, independent of ``render``
     ``render_tests``  model to a generated test module
     ``v0_10``         the same for AMQP 0-10
 

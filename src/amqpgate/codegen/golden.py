@@ -1,4 +1,4 @@
-"""Fixed octets for every method, worked out from the sizes of its fields.
+"""Fixed bytes for every method, worked out from the sizes of its fields.
 
 On purpose nothing here is shared with ``render`` and ``layout``: fields are written one by one as the
 standard describes them (AMQP 0-9-1, section 4.2.5), so that a mistake in one shows against the other.
@@ -12,17 +12,17 @@ from amqpgate.codegen.model import ClassSpec, FieldSpec, MethodSpec
 
 _SIZES: dict[str, int] = {"octet": 1, "short": 2, "long": 4, "longlong": 8, "timestamp": 8}
 
-#: Fifteen octets: a name of one letter, a type and a value, twice.
+#: Fifteen bytes: a name of one letter, a type and a value, twice.
 _TABLE_SOURCE = 'Table.of({"k": "v", "n": 7})'
-_TABLE_OCTETS = b"\x00\x00\x00\x0f" + b"\x01k" + b"S\x00\x00\x00\x01v" + b"\x01n" + b"I\x00\x00\x00\x07"
+_TABLE_BYTES = b"\x00\x00\x00\x0f" + b"\x01k" + b"S\x00\x00\x00\x01v" + b"\x01n" + b"I\x00\x00\x00\x07"
 
 
 @frozen
 class Golden:
-    """One vector: keyword arguments as Python source, and the octets they make."""
+    """One vector: keyword arguments as Python source, and the bytes they make."""
 
     arguments: list[tuple[str, str]]
-    octets: bytes
+    encoded: bytes
 
 
 def method(cls: ClassSpec, spec: MethodSpec) -> Golden:
@@ -42,9 +42,9 @@ def method(cls: ClassSpec, spec: MethodSpec) -> Golden:
             arguments.append((field.attr, str(is_set)))
             continue
         bit = 8
-        source, octets = _value(field, number)
+        source, encoded = _value(field, number)
         arguments.append((field.attr, source))
-        out += octets
+        out += encoded
     return Golden(arguments, bytes(out))
 
 
@@ -55,24 +55,24 @@ def properties(cls: ClassSpec) -> Golden:
     out = bytearray()
     for number, field in enumerate(cls.properties):
         flags |= 0x8000 >> number
-        source, octets = _value(field, number)
+        source, encoded = _value(field, number)
         arguments.append((field.attr, source))
-        out += octets
+        out += encoded
     return Golden(arguments, flags.to_bytes(2, "big") + bytes(out))
 
 
 def _value(field: FieldSpec, number: int) -> tuple[str, bytes]:
-    """Python source and octets of a value that depends on the field's place."""
+    """Python source and bytes of a value that depends on the field's place."""
     if field.type == "table":
-        return _TABLE_SOURCE, _TABLE_OCTETS
+        return _TABLE_SOURCE, _TABLE_BYTES
     if field.type == "shortstr":
         text = f"é{number}"
-        octets = text.encode()
-        return f'"{text}"', bytes((len(octets),)) + octets
+        encoded = text.encode()
+        return f'"{text}"', bytes((len(encoded),)) + encoded
     if field.type == "longstr":
-        octets = bytes((0, 255, number))
-        return repr(octets).replace("'", '"'), len(octets).to_bytes(4, "big") + octets
+        encoded = bytes((0, 255, number))
+        return repr(encoded).replace("'", '"'), len(encoded).to_bytes(4, "big") + encoded
     size = _SIZES[field.type]
     # 0x80 on top: a signed reading would show.
-    octets = bytes((0x80, *range(number + 1, number + size)))
-    return "0x" + octets.hex().upper(), octets
+    encoded = bytes((0x80, *range(number + 1, number + size)))
+    return "0x" + encoded.hex().upper(), encoded

@@ -1,6 +1,6 @@
 """How arguments lie side by side: which share one ``struct.Struct``, which bits share an octet.
 
-AMQP 0-9-1, section 4.2.5.2 "Bits": consecutive bit fields are packed into octets, the first one into the
+AMQP 0-9-1, section 4.2.5.2 "Bits": consecutive bit fields are packed into bytes, the first one into the
 lowest bit; anything else in between starts a new octet.
 """
 
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def size(self) -> int:
-        """Octets."""
+        """In bytes."""
         return sum(SIZES[cell.format] for cell in self.cells)
 
 

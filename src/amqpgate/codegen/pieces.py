@@ -83,7 +83,7 @@ def statement(before: str, expression: str, indent: str, after: str = "") -> lis
 
 
 def put(field: FieldSpec) -> str:
-    """The expression that gives a field's octets."""
+    """The expression that gives a field's bytes."""
     value = f"self.{field.attr}"
     if field.type == "shortstr":
         return f"put_shortstr({value})"

@@ -79,8 +79,8 @@ def _doc(cls: ClassSpec, method: MethodSpec) -> list[str]:
 
 def _encode(cls: ClassSpec, method: MethodSpec, structs: set[str]) -> list[str]:
     lines = ["    def encode(self, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:"]
-    octets = (cls.index << 16 | method.index).to_bytes(4, "big")
-    ids = "".join(f"\\x{octet:02x}" for octet in octets)
+    head = (cls.index << 16 | method.index).to_bytes(4, "big")
+    ids = "".join(f"\\x{octet:02x}" for octet in head)
     todo = steps(method.fields)
     if not todo:
         return [*lines, f'        return b"{ids}"']
@@ -125,7 +125,7 @@ def _decode(method: MethodSpec, structs: set[str]) -> list[str]:
     ]
     todo = steps(method.fields)
     arguments: list[str] = []
-    bit_octets = 0
+    bit_bytes = 0
     for number, step in enumerate(todo):
         if isinstance(step, Single):
             field = step.field
@@ -149,8 +149,8 @@ def _decode(method: MethodSpec, structs: set[str]) -> list[str]:
                 targets.append(cell.fields[0].attr)
                 arguments.append(cell.fields[0].attr)
                 continue
-            bit_octets += 1
-            octet = "bits" if bit_octets == 1 else f"bits{bit_octets}"
+            bit_bytes += 1
+            octet = "bits" if bit_bytes == 1 else f"bits{bit_bytes}"
             targets.append(octet)
             arguments += [f"{octet} & {1 << n} != 0" for n in range(len(cell.fields))]
         if step.format == "B":

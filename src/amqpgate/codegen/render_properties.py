@@ -33,15 +33,15 @@ def properties_class(cls: ClassSpec, structs: set[str]) -> list[str]:
     for n, field in enumerate(cls.properties):
         value = f"self.{field.attr}"
         if field.type == "octet":
-            octets = f"bytes(({value},))"
+            encoded = f"bytes(({value},))"
         elif field.type in ("timestamp", "longlong"):
-            octets = f"{pick('Q', structs)}.pack({value})"
+            encoded = f"{pick('Q', structs)}.pack({value})"
         else:
-            octets = put(field)
+            encoded = put(field)
         lines += [
             f"        if {value} is not None:",
             f"            flags |= 0x{1 << (15 - n):04X}",
-            f"            parts.append({octets})",
+            f"            parts.append({encoded})",
         ]
     if cls.properties:
         lines += ["        parts[0] = _FLAGS.pack(flags)", '        return b"".join(parts)']

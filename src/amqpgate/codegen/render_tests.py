@@ -1,4 +1,4 @@
-"""Model to a generated test module: fixed octets and round trips for every method and property."""
+"""Model to a generated test module: fixed bytes and round trips for every method and property."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def module(spec: Spec, name: str) -> str:
     """The text of ``tests/unit/wire/generated/test_roundtrip_<version>.py``."""
     lines = stamp(spec.files)
     lines += [
-        f'"""Octets and round trips of every method and property of AMQP {version_name(spec)}."""',
+        f'"""Bytes and round trips of every method and property of AMQP {version_name(spec)}."""',
         "",
         "from __future__ import annotations",
         "",
@@ -42,13 +42,13 @@ def module(spec: Spec, name: str) -> str:
         "from tests.unit.wire import strategies as values",
         "",
         "#: Worked out from the sizes of the fields by another piece of code than the one under test.",
-        "METHOD_OCTETS: list[tuple[Method, str]] = [",
+        "METHOD_BYTES: list[tuple[Method, str]] = [",
     ]
     for cls in spec.classes:
         for method in cls.methods:
             vector = golden.method(cls, method)
             lines += _entry(names.class_name(cls.name, method.name), vector)
-    lines += ["]", "", "#: Every property set.", "PROPERTY_OCTETS: list[tuple[Properties, str]] = ["]
+    lines += ["]", "", "#: Every property set.", "PROPERTY_BYTES: list[tuple[Properties, str]] = ["]
     content = [cls for cls in spec.classes if cls.has_content]
     for cls in content:
         lines += _entry(f"{names.class_name(cls.name)}Properties", golden.properties(cls))
@@ -71,11 +71,11 @@ def _entry(class_name: str, vector: golden.Golden) -> list[str]:
     arguments = [f"{name}={value}" for name, value in vector.arguments]
     lines = ["    ("]
     lines += call_lines(f"wire.{class_name}", arguments, " " * 8)
-    octets = vector.octets.hex()
-    if len(octets) + 11 <= WIDTH:
-        lines.append(f'        "{octets}",')
+    encoded = vector.encoded.hex()
+    if len(encoded) + 11 <= WIDTH:
+        lines.append(f'        "{encoded}",')
     else:
-        lines += [f'        "{octets[at : at + 96]}"' for at in range(0, len(octets), 96)]
+        lines += [f'        "{encoded[at : at + 96]}"' for at in range(0, len(encoded), 96)]
         lines[-1] += ","
     return [*lines, "    ),"]
 
@@ -113,14 +113,14 @@ def strategy_lines(key: str, arguments: list[str]) -> list[str]:
 
 _TESTS = [
     "",
-    '@pytest.mark.parametrize(("method", "octets"), METHOD_OCTETS, ids=checks.name)',
-    "def test_method_octets(method: Method, octets: str) -> None:",
-    "    checks.check_method_octets(method, bytes.fromhex(octets), wire.METHODS)",
+    '@pytest.mark.parametrize(("method", "encoded"), METHOD_BYTES, ids=checks.name)',
+    "def test_method_bytes(method: Method, encoded: str) -> None:",
+    "    checks.check_method_bytes(method, bytes.fromhex(encoded), wire.METHODS)",
     "",
     "",
-    '@pytest.mark.parametrize(("properties", "octets"), PROPERTY_OCTETS, ids=checks.name)',
-    "def test_property_octets(properties: Properties, octets: str) -> None:",
-    "    checks.check_property_octets(properties, bytes.fromhex(octets), wire.PROPERTIES)",
+    '@pytest.mark.parametrize(("properties", "encoded"), PROPERTY_BYTES, ids=checks.name)',
+    "def test_property_bytes(properties: Properties, encoded: str) -> None:",
+    "    checks.check_property_bytes(properties, bytes.fromhex(encoded), wire.PROPERTIES)",
     "",
     "",
     '@pytest.mark.parametrize("name", METHODS)',
@@ -139,5 +139,5 @@ _TESTS = [
     "",
     "def test_every_method_is_tested() -> None:",
     "    assert sorted(METHODS) == sorted(method.NAME for method in wire.METHODS.values())",
-    "    assert [method.INDEX for method, _ in METHOD_OCTETS] == list(wire.METHODS)",
+    "    assert [method.INDEX for method, _ in METHOD_BYTES] == list(wire.METHODS)",
 ]

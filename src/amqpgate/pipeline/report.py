@@ -21,8 +21,8 @@ from amqpgate.pipeline.graph import unused
 from amqpgate.pipeline.replay import changes, replay, summary
 from amqpgate.pipeline.report_parts import (
     MOST_SERIES,
+    ByteCount,
     Cell,
-    Octets,
     Picture,
     Report,
     ReportTable,
@@ -131,9 +131,9 @@ def _facts(used: DataFrame, seen: _ReportSeen) -> tuple[tuple[str, Cell], ...]:
     users = used.select("user").distinct().count()
     return (
         ("Messages published", sums.published),
-        ("Octets published", Octets(sums.published_bytes)),
+        ("Bytes published", ByteCount(sums.published_bytes)),
         ("Messages delivered", sums.delivered),
-        ("Octets delivered", Octets(sums.delivered_bytes)),
+        ("Bytes delivered", ByteCount(sums.delivered_bytes)),
         ("Messages refused", sums.refused),
         ("Operations denied", seen.kinds.get("denied", 0)),
         ("Shadow differences", seen.kinds.get("shadow", 0)),
@@ -183,7 +183,7 @@ def _traffic(used: DataFrame, axis: Axis, wanted: Wanted) -> Section:
             ("user", "user", users, _NO_USER),
         )
     ]
-    counted = ("published", "octets", "delivered", "octets", "refused")
+    counted = ("published", "bytes", "delivered", "bytes", "refused")
     return Section(
         "Traffic",
         f"Messages published and delivered. A step of the plots is the mean of {axis.said}.",
@@ -373,7 +373,7 @@ def _unread(wanted: Wanted) -> tuple[Section, ...]:
 
 
 def _sums(row: Row) -> tuple[Cell, ...]:
-    sent, got = Octets(row.published_bytes), Octets(row.delivered_bytes)
+    sent, got = ByteCount(row.published_bytes), ByteCount(row.delivered_bytes)
     return row.published, sent, row.delivered, got, row.refused
 
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from amqpgate.pipeline import picture
 from amqpgate.pipeline.report_parts import (
+    ByteCount,
     Cell,
-    Octets,
     Picture,
     Plot,
     Report,
@@ -155,7 +155,7 @@ def _legend(series: Sequence[Series]) -> str:
 
 
 def _is_number(cell: Cell) -> bool:
-    return isinstance(cell, int | float | Octets)
+    return isinstance(cell, int | float | ByteCount)
 
 
 def _cell(cell: Cell) -> str:
@@ -168,7 +168,7 @@ def _cell(cell: Cell) -> str:
             return f"{cell:,}"
         case float():
             return f"{cell:,.1f}"
-        case Octets(count):
+        case ByteCount(count):
             return byte_count(count)
         case datetime():
             return _time(cell)

@@ -21,14 +21,14 @@ class Word:
 
 
 @attrs.frozen
-class Octets:
+class ByteCount:
     """A number of bytes."""
 
     count: int
 
 
 #: A text is one from records. Of several, all are shown.
-Cell: TypeAlias = "str | Word | int | float | Octets | datetime | tuple[str | Word, ...] | None"
+Cell: TypeAlias = "str | Word | int | float | ByteCount | datetime | tuple[str | Word, ...] | None"
 
 
 @attrs.frozen(kw_only=True)

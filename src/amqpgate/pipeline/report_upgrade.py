@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from amqpgate.pipeline.preflight import Seen, seen
-from amqpgate.pipeline.report_parts import Cell, Octets, ReportTable, Section, Word
+from amqpgate.pipeline.report_parts import ByteCount, Cell, ReportTable, Section, Word
 from amqpgate.policy.tools.preflight import FAILS, Target, Trouble, troubles
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _row(one: Seen, trouble: Trouble) -> tuple[Cell, ...]:
         _NO_USER if one.user is None else one.user,
         request.vhost,
         request.kind,
-        Octets(request.largest_body) if request.largest_body else request.name,
+        ByteCount(request.largest_body) if request.largest_body else request.name,
         one.times,
         one.first,
         one.last,

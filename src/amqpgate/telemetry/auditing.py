@@ -54,7 +54,7 @@ class AuditMetrics(Collector):
         )
         yield GaugeMetricFamily(
             "amqpgate_audit_queue_bytes",
-            "Octets of audit records that wait to be written.",
+            "Bytes of audit records that wait to be written.",
             now.queued_bytes if now else 0,
         )
         written = CounterMetricFamily(

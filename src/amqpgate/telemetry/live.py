@@ -44,7 +44,7 @@ class Live(Collector):
         yield _gauge("channels", "Channels of clients, by state.", "state", now.channels)
         yield _gauge(
             "buffered_bytes",
-            "Octets that wait to be sent, by the side that they are for.",
+            "Bytes that wait to be sent, by the side that they are for.",
             "side",
             now.buffered,
         )
@@ -77,7 +77,7 @@ def _messages(now: Totals) -> Iterator[Metric]:
     )
     byte_count = CounterMetricFamily(
         "amqpgate_message_bytes",
-        "Octets of the bodies of messages that passed whole; of refused ones, what came of them.",
+        "Bytes of the bodies of messages that passed whole; of refused ones, what came of them.",
         labels=labels,
     )
     for passage in PASSAGES:

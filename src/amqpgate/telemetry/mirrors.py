@@ -33,7 +33,7 @@ class MirrorMetrics:
         )
         self._bytes = Counter(
             "amqpgate_mirror_bytes_total",
-            "Octets of message bodies that the mirror has confirmed.",
+            "Bytes of message bodies that the mirror has confirmed.",
             ["upstream"],
             registry=registry,
         )
@@ -45,7 +45,7 @@ class MirrorMetrics:
         )
         self._waiting = Gauge(
             "amqpgate_mirror_queue_bytes",
-            "Octets that are held for the mirror, of messages with all that belongs to them.",
+            "Bytes that are held for the mirror, of messages with all that belongs to them.",
             ["upstream"],
             registry=registry,
         )

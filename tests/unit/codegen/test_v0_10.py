@@ -139,9 +139,9 @@ def test_the_small_grammar_makes_modules_that_work(load_with: Loader) -> None:
         for vector in golden.vectors(spec, known):
             arguments = ", ".join(f"{name}={value}" for name, value in vector.arguments)
             value = eval(f"{spec.python}({arguments})".replace("wire.", ""), made)
-            assert value.encode() == vector.octets
+            assert value.encode() == vector.encoded
             head = {"command": 4, "control": 2, "struct": 2 if spec.code else 0}[spec.kind]
-            assert type(value).decode(vector.octets, head, len(vector.octets)) == value
+            assert type(value).decode(vector.encoded, head, len(vector.encoded)) == value
     assert made["QueueQuery"].RESULT == 0x0801  # type: ignore[attr-defined]
     assert "FileStage" in render_tests.module(grammar)
 
@@ -159,7 +159,7 @@ def test_golden_bytes_are_worked_out_from_sizes() -> None:
     known = {spec.python: spec for spec in GRAMMAR.structs}
     flow = next(spec for spec in GRAMMAR.structs if spec.python == "MessageFlow")
     vectors = list(golden.vectors(flow, known))
-    assert [vector.octets.hex() for vector in vectors] == [
+    assert [vector.encoded.hex() for vector in vectors] == [
         "040a01000000",
         "040a01000700" + "0300ff00" + "80" + "80030405",
         "040a01000100" + "0300ff00",

@@ -12,8 +12,8 @@ from amqpgate.pipeline.graph import Edge, Node, Topology
 from amqpgate.pipeline.report_page import MOST_LETTERS, byte_count, page
 from amqpgate.pipeline.report_parts import (
     MOST_SERIES,
+    ByteCount,
     Cell,
-    Octets,
     Part,
     Picture,
     Plot,
@@ -78,7 +78,7 @@ def read(text: str) -> Reader:
 
 
 def report(*parts: Part) -> Report:
-    facts: tuple[tuple[str, Cell], ...] = (("Octets", Octets(1_500_000)), ("Gateways", 2))
+    facts: tuple[tuple[str, Cell], ...] = (("Bytes", ByteCount(1_500_000)), ("Gateways", 2))
     section = Section("Section", "About it.", parts)
     return Report(first=START, last=START + timedelta(hours=1), facts=facts, sections=(section,))
 
@@ -155,7 +155,7 @@ def test_cells_of_all_kinds() -> None:
         Word("(default)"),
         12_345,
         1.25,
-        Octets(2_000),
+        ByteCount(2_000),
         START,
         None,
         ("a", Word("b")),

@@ -175,7 +175,7 @@ def test_anything_else_is_refused(octets: bytes) -> None:
         feed_octet_by_octet(octets)
 
 
-def test_what_can_start_no_header_is_refused_at_the_first_octet() -> None:
+def test_what_can_start_no_header_is_refused_at_the_first_byte() -> None:
     with pytest.raises(ProxyHeaderError):
         ProxyHeaderParser().feed(b"A")
 
@@ -192,7 +192,7 @@ def test_the_cap_for_version_2_is_the_callers() -> None:
 
 
 @given(st.sampled_from([b"", b"PROXY ", V2_SIGNATURE, V2_SIGNATURE + b"\x21"]), st.binary(max_size=120))
-def test_hostile_octets_raise_nothing_else(start: bytes, octets: bytes) -> None:
+def test_hostile_bytes_raise_nothing_else(start: bytes, octets: bytes) -> None:
     with suppress(ProxyHeaderError):
         parse(start + octets)
 

@@ -16,63 +16,63 @@ quick = settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 
 
 def name(value: object) -> str | None:
-    """The test's id: the class, not the octets."""
+    """The test's id: the class, not the bytes."""
     return "" if isinstance(value, str) else type(value).__name__
 
 
-def check_method_octets(method: Method, octets: bytes, methods: Mapping[int, type[Method]]) -> None:
-    """Both directions against fixed octets, and every way to cut them short or make them longer."""
-    assert method.encode() == octets
-    cls = methods[int.from_bytes(octets[:4], "big")]
+def check_method_bytes(method: Method, encoded: bytes, methods: Mapping[int, type[Method]]) -> None:
+    """Both directions against fixed bytes, and every way to cut them short or make them longer."""
+    assert method.encode() == encoded
+    cls = methods[int.from_bytes(encoded[:4], "big")]
     assert cls is type(method)
     assert cls.CLASS_ID << 16 | cls.METHOD_ID == cls.INDEX
-    assert cls.decode(octets, 4, len(octets)) == method
-    for size in range(4, len(octets)):
-        _check_cut(cls, octets[:size])
+    assert cls.decode(encoded, 4, len(encoded)) == method
+    for size in range(4, len(encoded)):
+        _check_cut(cls, encoded[:size])
     with pytest.raises(ProtocolViolation):
-        cls.decode(octets + b"\x00", 4, len(octets) + 1)
+        cls.decode(encoded + b"\x00", 4, len(encoded) + 1)
 
 
-def _check_cut(cls: type[Method], octets: bytes) -> None:
+def _check_cut(cls: type[Method], encoded: bytes) -> None:
     """A cut payload is refused, or is a payload of its own (an optional table left out)."""
     try:
-        method = cls.decode(octets, 4, len(octets))
+        method = cls.decode(encoded, 4, len(encoded))
     except ProtocolViolation as violation:
         if violation.code != 501:
             raise
     else:
-        assert method.encode() == octets
+        assert method.encode() == encoded
 
 
-def check_property_octets(value: Properties, octets: bytes, classes: Mapping[int, type[Properties]]) -> None:
+def check_property_bytes(value: Properties, encoded: bytes, classes: Mapping[int, type[Properties]]) -> None:
     """The same for properties."""
-    assert value.encode() == octets
+    assert value.encode() == encoded
     cls = classes[value.CLASS_ID]
     assert cls is type(value)
-    assert cls.decode(octets, 0, len(octets)) == value
-    for size in range(len(octets)):
+    assert cls.decode(encoded, 0, len(encoded)) == value
+    for size in range(len(encoded)):
         with pytest.raises(ProtocolViolation):
-            cls.decode(octets, 0, size)
+            cls.decode(encoded, 0, size)
     with pytest.raises(ProtocolViolation):
-        cls.decode(octets + b"\x00", 0, len(octets) + 1)
+        cls.decode(encoded + b"\x00", 0, len(encoded) + 1)
 
 
 def check_method_round_trip(method: Method, methods: Mapping[int, type[Method]]) -> None:
-    """To octets and back, at an odd place in a larger buffer of each kind."""
-    octets = method.encode()
-    cls = methods[int.from_bytes(octets[:4], "big")]
-    padded = b"\xff\xff\xff" + octets + b"\xff"
+    """To bytes and back, at an odd place in a larger buffer of each kind."""
+    encoded = method.encode()
+    cls = methods[int.from_bytes(encoded[:4], "big")]
+    padded = b"\xff\xff\xff" + encoded + b"\xff"
     for buf in (padded, bytearray(padded), memoryview(padded)):
-        again = cls.decode(buf, 7, 3 + len(octets))
+        again = cls.decode(buf, 7, 3 + len(encoded))
         assert again == method
-        assert again.encode() == octets
+        assert again.encode() == encoded
 
 
 def check_property_round_trip(value: Properties, classes: Mapping[int, type[Properties]]) -> None:
     """The same for properties."""
-    octets = value.encode()
-    padded = b"\xff\xff\xff" + octets + b"\xff"
+    encoded = value.encode()
+    padded = b"\xff\xff\xff" + encoded + b"\xff"
     for buf in (padded, bytearray(padded), memoryview(padded)):
-        again = classes[value.CLASS_ID].decode(buf, 3, 3 + len(octets))
+        again = classes[value.CLASS_ID].decode(buf, 3, 3 + len(encoded))
         assert again == value
-        assert again.encode() == octets
+        assert again.encode() == encoded

@@ -48,7 +48,7 @@ class MethodReceived:
 
 @frozen
 class ContentReceived:
-    """A method with content, whole: nothing is reported before the last octet is there."""
+    """A method with content, whole: nothing is reported before the last byte is there."""
 
     channel: int
     method: Method

@@ -49,7 +49,7 @@ class Vector:
     """Keyword arguments as Python source, and the bytes they make."""
 
     arguments: tuple[tuple[str, str], ...]
-    octets: bytes
+    encoded: bytes
 
 
 def vectors(spec: StructSpec, structs: dict[str, StructSpec]) -> Iterator[Vector]:
@@ -73,9 +73,9 @@ def _vector(spec: StructSpec, structs: dict[str, StructSpec], present: Iterable[
         if spec.pack:
             # Field i is bit i mod 8 of byte i div 8.
             flags[number // 8] |= 1 << number % 8
-        source, octets = _value(field, number, structs)
+        source, encoded = _value(field, number, structs)
         arguments.append((field.attr, source))
-        values += octets
+        values += encoded
     head = bytes((spec.class_code, spec.code)) if spec.code else b""
     if spec.kind == "command":
         head += b"\x01\x00"
@@ -87,8 +87,8 @@ def _value(field: StructField, number: int, structs: dict[str, StructSpec]) -> t
     if field.type == "bit":
         return "True", b""
     if field.type in _FIXED:
-        source, octets = _FIXED[field.type]
-        return source, bytes.fromhex(octets)
+        source, encoded = _FIXED[field.type]
+        return source, bytes.fromhex(encoded)
     if field.type in _NUMBERS:
         # 0x80 on top: a signed reading would show.
         value = bytes((0x80, *range(number + 1, number + _NUMBERS[field.type])))
@@ -97,6 +97,8 @@ def _value(field: StructField, number: int, structs: dict[str, StructSpec]) -> t
         spec = structs[field.struct]
         inner = _vector(spec, structs, (len(spec.fields) - 1,))
         arguments = ", ".join(f"{name}={value}" for name, value in inner.arguments)
-        return f"wire.{spec.python}({arguments})", len(inner.octets).to_bytes(spec.size, "big") + inner.octets
+        return f"wire.{spec.python}({arguments})", len(inner.encoded).to_bytes(
+            spec.size, "big"
+        ) + inner.encoded
     value = bytes((0, 255, number))
     return repr(value).replace("'", '"'), len(value).to_bytes(_LENGTHS[field.type], "big") + value

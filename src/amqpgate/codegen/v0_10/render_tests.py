@@ -49,16 +49,16 @@ def module(grammar: Grammar) -> str:
 
 def _entry(spec: StructSpec, vector: golden.Vector) -> list[str]:
     arguments = [f"{name}={value}" for name, value in vector.arguments]
-    octets = f'"{vector.octets.hex()}"'
-    line = f"        (wire.{spec.python}({', '.join(arguments)}), {octets}),"
+    encoded = f'"{vector.encoded.hex()}"'
+    line = f"        (wire.{spec.python}({', '.join(arguments)}), {encoded}),"
     if len(line) <= WIDTH:
         return [line]
     lines = ["        (", *call_lines(f"wire.{spec.python}", arguments, " " * 12)]
-    if len(octets) + 13 <= WIDTH:
-        lines.append(f"            {octets},")
+    if len(encoded) + 13 <= WIDTH:
+        lines.append(f"            {encoded},")
     else:
-        octets = vector.octets.hex()
-        lines += [f'            "{octets[at : at + 92]}"' for at in range(0, len(octets), 92)]
+        encoded = vector.encoded.hex()
+        lines += [f'            "{encoded[at : at + 92]}"' for at in range(0, len(encoded), 92)]
         lines[-1] += ","
     return [*lines, "        ),"]
 
@@ -75,8 +75,8 @@ _TESTS = [
     "",
     '@pytest.mark.parametrize("name", VECTORS)',
     "def test_bytes(name: str) -> None:",
-    "    for value, octets in VECTORS[name]:",
-    "        checks.check_bytes(value, bytes.fromhex(octets))",
+    "    for value, encoded in VECTORS[name]:",
+    "        checks.check_bytes(value, bytes.fromhex(encoded))",
     "",
     "",
     '@pytest.mark.parametrize("name", STRATEGIES)',

@@ -71,7 +71,7 @@ class Consumers:
     session_policies: SessionPolicies
 
     def consume(self, number: int, method: amqp.BasicConsume, principal: Principal, byte_count: int) -> None:
-        """The client asks for one more, and may have it. ``octets`` is how long its request is."""
+        """The client asks for one more, and may have it. ``byte_count`` is how long its request is."""
         state = self._of(number)
         settlement.consumes(self.relay.channels, number, state, method)
         operation = operation_of(method, principal, self.channels.states[number].last_queue)

@@ -113,7 +113,7 @@ def lines_of(piece: Piece) -> Iterator[bytes]:
 def _readable(kind: str, column: Column) -> Iterable[object]:
     if kind == "time":
         return [_rfc3339(value) for value in column if isinstance(value, float)]
-    if kind == "octets":
+    if kind == "bytes":
         return [base64.b64encode(value).decode() if isinstance(value, bytes) else None for value in column]
     return column
 

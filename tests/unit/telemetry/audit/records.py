@@ -90,7 +90,7 @@ def read_lines(text: str) -> dict[Sort, list[dict[str, object]]]:
             value = told.pop(field.name, None)
             if value is not None and field.metadata["kind"] == "time":
                 value = datetime.fromisoformat(value)
-            if value is not None and field.metadata["kind"] == "octets":
+            if value is not None and field.metadata["kind"] == "bytes":
                 value = b64decode(value)
             record[field.name] = value
         assert not told

@@ -1411,8 +1411,8 @@ STRATEGIES: dict[str, st.SearchStrategy[Packed]] = {
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_bytes(name: str) -> None:
-    for value, octets in VECTORS[name]:
-        checks.check_bytes(value, bytes.fromhex(octets))
+    for value, encoded in VECTORS[name]:
+        checks.check_bytes(value, bytes.fromhex(encoded))
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

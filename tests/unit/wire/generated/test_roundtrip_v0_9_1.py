@@ -3,7 +3,7 @@
 #   rabbitmq-0-9-1.overlay.xml
 #   qpid-0-9-1.overlay.xml
 #   content-methods.overlay.xml
-"""Octets and round trips of every method and property of AMQP 0-9-1."""
+"""Bytes and round trips of every method and property of AMQP 0-9-1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.wire import checks
 from tests.unit.wire import strategies as values
 
 #: Worked out from the sizes of the fields by another piece of code than the one under test.
-METHOD_OCTETS: list[tuple[Method, str]] = [
+METHOD_BYTES: list[tuple[Method, str]] = [
     (
         wire.ConnectionStart(
             version_major=0x80,
@@ -386,7 +386,7 @@ METHOD_OCTETS: list[tuple[Method, str]] = [
 ]
 
 #: Every property set.
-PROPERTY_OCTETS: list[tuple[Properties, str]] = [
+PROPERTY_BYTES: list[tuple[Properties, str]] = [
     (
         wire.BasicProperties(
             content_type="é0",
@@ -661,14 +661,14 @@ PROPERTIES: dict[str, st.SearchStrategy[Properties]] = {
 }
 
 
-@pytest.mark.parametrize(("method", "octets"), METHOD_OCTETS, ids=checks.name)
-def test_method_octets(method: Method, octets: str) -> None:
-    checks.check_method_octets(method, bytes.fromhex(octets), wire.METHODS)
+@pytest.mark.parametrize(("method", "encoded"), METHOD_BYTES, ids=checks.name)
+def test_method_bytes(method: Method, encoded: str) -> None:
+    checks.check_method_bytes(method, bytes.fromhex(encoded), wire.METHODS)
 
 
-@pytest.mark.parametrize(("properties", "octets"), PROPERTY_OCTETS, ids=checks.name)
-def test_property_octets(properties: Properties, octets: str) -> None:
-    checks.check_property_octets(properties, bytes.fromhex(octets), wire.PROPERTIES)
+@pytest.mark.parametrize(("properties", "encoded"), PROPERTY_BYTES, ids=checks.name)
+def test_property_bytes(properties: Properties, encoded: str) -> None:
+    checks.check_property_bytes(properties, bytes.fromhex(encoded), wire.PROPERTIES)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -687,4 +687,4 @@ def test_property_round_trip(name: str, data: st.DataObject) -> None:
 
 def test_every_method_is_tested() -> None:
     assert sorted(METHODS) == sorted(method.NAME for method in wire.METHODS.values())
-    assert [method.INDEX for method, _ in METHOD_OCTETS] == list(wire.METHODS)
+    assert [method.INDEX for method, _ in METHOD_BYTES] == list(wire.METHODS)

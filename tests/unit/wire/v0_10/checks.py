@@ -26,18 +26,18 @@ Packed: TypeAlias = Control | Command | Struct
 quick = settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 
 
-def decode(cls: type[Packed], octets: bytes) -> Packed:
+def decode(cls: type[Packed], encoded: bytes) -> Packed:
     """As the codec does it: by class and code, where there are any."""
     if issubclass(cls, Control):
-        return decode_control(octets)
+        return decode_control(encoded)
     if issubclass(cls, Command):
-        command, sync = decode_command(octets)
-        assert sync is (octets[3] == 1)
+        command, sync = decode_command(encoded)
+        assert sync is (encoded[3] == 1)
         return command
     if not cls.CODE:
-        return cls.decode(octets, 0, len(octets))
-    struct = decode_struct32(octets)
-    (again,) = decode_header(len(octets).to_bytes(4, "big") + octets)
+        return cls.decode(encoded, 0, len(encoded))
+    struct = decode_struct32(encoded)
+    (again,) = decode_header(len(encoded).to_bytes(4, "big") + encoded)
     assert again == struct
     assert isinstance(struct, Struct)
     return struct
@@ -48,24 +48,24 @@ def encode(value: Packed) -> bytes:
     if isinstance(value, Control):
         return encode_control(value)
     if isinstance(value, Command):
-        octets, with_sync = encode_command(value), encode_command(value, True)
-        assert with_sync == octets[:3] + b"\x01" + octets[4:]
+        encoded, with_sync = encode_command(value), encode_command(value, True)
+        assert with_sync == encoded[:3] + b"\x01" + encoded[4:]
         assert decode_command(with_sync) == (value, True)
-        return octets
+        return encoded
     if value.CODE:
         assert encode_header([value, value]) == 2 * (len(value.encode()).to_bytes(4, "big") + value.encode())
     return encode_struct32(value)
 
 
-def check_bytes(value: Packed, octets: bytes) -> None:
+def check_bytes(value: Packed, encoded: bytes) -> None:
     """Both directions against fixed bytes, each way to cut them short, bytes behind them, other flags."""
-    assert encode(value) == octets
+    assert encode(value) == encoded
     cls = type(value)
-    again = decode(cls, octets)
+    again = decode(cls, encoded)
     assert again == value
     assert type(again) is cls
     code = 501 if isinstance(value, Control) else 503
-    for wrong in [octets[:size] for size in range(len(octets))] + [octets + b"\x00"]:
+    for wrong in [encoded[:size] for size in range(len(encoded))] + [encoded + b"\x00"]:
         with pytest.raises(ProtocolViolation) as caught:
             decode(cls, wrong)
         assert caught.value.code == code
@@ -76,7 +76,7 @@ def check_bytes(value: Packed, octets: bytes) -> None:
         return
     size = 1 if cls.NAME == "session.header" else 2
     for bit in range(len(cls.__match_args__), 8 * size):
-        wrong_flags = bytearray(octets)
+        wrong_flags = bytearray(encoded)
         wrong_flags[head + bit // 8] |= 1 << bit % 8
         with pytest.raises(ProtocolViolation) as caught:
             decode(cls, bytes(wrong_flags))
@@ -86,11 +86,11 @@ def check_bytes(value: Packed, octets: bytes) -> None:
 
 def check_round_trip(value: Packed) -> None:
     """To bytes and back, and at an odd place in a larger buffer."""
-    octets = encode(value)
+    encoded = encode(value)
     cls = type(value)
-    assert decode(cls, octets) == value
+    assert decode(cls, encoded) == value
     head = 4 if isinstance(value, Command) else 2 if cls.CODE else 0
-    padded = b"\xff\xff\xff" + octets + b"\xff"
-    again = cls.decode(padded, 3 + head, 3 + len(octets))
+    padded = b"\xff\xff\xff" + encoded + b"\xff"
+    again = cls.decode(padded, 3 + head, 3 + len(encoded))
     assert again == value
-    assert encode(again) == octets
+    assert encode(again) == encoded
