@@ -23,9 +23,16 @@ RUN uv venv --quiet --python "$(command -v python)" /opt/amqpgate \
  && /opt/amqpgate/bin/python -c 'import amqpgate.gateway.transport._translation, amqpgate.protocol.v0_10._frames, amqpgate.bridge.v0_10._codec, amqpgate.bridge.v0_10.native._native'
 
 FROM python:3.11-slim
+ARG REVISION=unknown
 LABEL org.opencontainers.image.title="amqpgate" \
       org.opencontainers.image.description="A transparent AMQP gateway: policy, audit and throttling between clients and brokers." \
       org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.vendor="amqpgate contributors" \
+      org.opencontainers.image.url="https://github.com/amqpgate/amqpgate" \
+      org.opencontainers.image.source="https://github.com/amqpgate/amqpgate" \
+      org.opencontainers.image.documentation="https://github.com/amqpgate/amqpgate/tree/main/docs" \
+      org.opencontainers.image.base.name="docker.io/library/python:3.11-slim" \
+      org.opencontainers.image.revision="$REVISION" \
       org.opencontainers.image.version="0.2.0"
 # A number, so that Kubernetes can see that it is not root; a name for libraries that ask for one.
 RUN ["useradd", "--uid", "10001", "--user-group", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin", "amqpgate"]

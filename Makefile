@@ -12,7 +12,7 @@ ROUTES := $(addprefix --route=,$(ROUTE))
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python lint unit interop delayed chaos fuzz bench docs image wheels lock clean test-tools simulate mutations
+.PHONY: help run test test-python lint unit interop delayed chaos fuzz bench docs image wheels deb sbom lock clean test-tools simulate mutations
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +74,12 @@ image: $(VENV)/.installed-dev test-tools ## Build the container image and play t
 
 wheels: ## A wheel for each Python that is named, installed and tried, into dist (PYTHONS="python3.11 python3.14")
 	@tools/wheels.sh $(PYTHONS)
+
+deb: ## A Debian package for this Debian and its python3, into dist
+	@tools/deb.sh
+
+sbom: ## What amqpgate consists of, as a CycloneDX list, into dist
+	@tools/sbom.sh
 
 lock: ## Pin every dependency anew in constraints.txt
 	@PYTHON=$(PYTHON) tools/install.sh lock

@@ -1,0 +1,142 @@
+"""What the gateway is run and published by: compose, the unit of systemd, the Debian package, workflows."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from amqpgate.cli import main
+from tests.support.missing import missing
+from tests.support.prometheus import promtool
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples/compose"
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
+UNIT = ROOT / "tools/debian/amqpgate.service"
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+
+def mounts() -> dict[str, dict[str, str]]:
+    """What each container sees of this folder: its path there, and here."""
+    return {
+        name: {
+            inside: here for here, inside in (volume.split(":")[:2] for volume in service.get("volumes", ()))
+        }
+        for name, service in COMPOSE["services"].items()
+    }
+
+
+def test_all_that_is_mounted_is_there() -> None:
+    for inside in mounts().values():
+        for here in inside.values():
+            assert (ROOT / here).exists(), here
+
+
+def test_nothing_is_published_beyond_loopback() -> None:
+    ports = [port for service in COMPOSE["services"].values() for port in service.get("ports", ())]
+    assert ports
+    assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
+
+
+def test_the_gateway_of_the_set_has_settings_and_policies_in_order(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "compose")
+    path = tmp_path / "compose/amqpgate.yaml"
+    (tmp_path / "audit").mkdir()
+    path.write_text(path.read_text().replace("/var/lib/amqpgate/audit", str(tmp_path / "audit")))
+    checked = CliRunner().invoke(main, ["check", "--config", str(path)])
+    assert checked.exit_code == 0, checked.output
+    checked = CliRunner().invoke(main, ["policy", "check", str(tmp_path / "compose/policies")])
+    assert checked.exit_code == 0, checked.output
+
+
+def test_prometheus_of_the_set_takes_its_configuration(tmp_path: Path) -> None:
+    text = (EXAMPLE / "prometheus.yaml").read_text()
+    for inside, here in mounts()["prometheus"].items():
+        text = text.replace(f"{inside}/", f"{ROOT / here}/").replace(inside, str(ROOT / here))
+    (tmp_path / "prometheus.yml").write_text(text)
+    checked = promtool("check", "config", tmp_path / "prometheus.yml")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "SUCCESS: 1 rule files found" in checked.stdout
+
+
+def test_the_dashboards_of_the_set_find_their_sources() -> None:
+    sources = yaml.safe_load((EXAMPLE / "grafana/datasources.yaml").read_text())["datasources"]
+    hosts = {re.sub(r"https?://|:.*", "", source["url"]) for source in sources}
+    assert hosts <= set(COMPOSE["services"])
+    home = COMPOSE["services"]["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    folder = yaml.safe_load((EXAMPLE / "grafana/dashboards.yaml").read_text())["providers"][0]["options"][
+        "path"
+    ]
+    assert (ROOT / mounts()["grafana"][folder] / Path(home).name).is_file()
+
+
+@pytest.fixture
+def unit(tmp_path: Path) -> Path:
+    """The unit, with a program in the place of a gateway that is not installed here."""
+    if not shutil.which("systemd-analyze"):
+        missing("systemd-analyze is not installed")
+    path = tmp_path / UNIT.name
+    path.write_text(UNIT.read_text().replace("/opt/amqpgate/bin/amqpgate", "/bin/true"))
+    return path
+
+
+def test_systemd_takes_the_unit(unit: Path) -> None:
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_the_unit_exposes_little(unit: Path) -> None:
+    # In tenths of systemd's scale of 10: below 20 is what it calls OK.
+    subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", unit],
+        capture_output=True,
+        check=True,
+    )
+
+
+def test_a_stop_waits_for_the_drain() -> None:
+    """The default of limits.drainTimeout is 25 s."""
+    (stop,) = re.findall(r"TimeoutStopSec=(\d+)s", UNIT.read_text())
+    assert int(stop) > 25
+    assert int(COMPOSE["services"]["gateway"]["stop_grace_period"].removesuffix("s")) > 25
+
+
+def test_the_settings_of_the_package_are_in_order(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tools/debian/amqpgate.yaml", tmp_path)
+    checked = CliRunner().invoke(main, ["check", "--config", str(tmp_path / "amqpgate.yaml")])
+    assert checked.exit_code == 0, checked.output
+
+
+def test_workflows_run_what_everybody_runs() -> None:
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
+    steps = [
+        step
+        for path in WORKFLOWS
+        for job in yaml.safe_load(path.read_text())["jobs"].values()
+        for step in job.get("steps", ())
+    ]
+    run = " ".join(step.get("run", "") for step in steps)
+    assert "bash .ci/run" in run
+    assert set(re.findall(r"\bmake ([a-z][a-z-]*)", run.replace("gcc make python3-dev", ""))) <= targets
+    # A branch's name may change what it means; a release's does not.
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert [name for name in used if not re.search(r"@(v\d|release/v\d)", name)] == []
+
+
+def test_wheels_are_built_for_each_python_that_is_supported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    supported = {
+        name.rpartition(" ")[2].replace(".", "")
+        for name in project["project"]["classifiers"]
+        if re.fullmatch(r".*Python :: 3\.\d+", name)
+    }
+    assert set(re.findall(r"cp(\d+)-", project["tool"]["cibuildwheel"]["build"])) == supported
