@@ -2,7 +2,7 @@
 # Build a Debian package of the gateway for this machine's Debian and its python3, into dist.
 #
 # All that the gateway needs beside Python lies in /opt/amqpgate, at the versions that constraints.txt pins; nothing else
-# of the system changes. Needs python3-venv's headers no more than a compiler does: python3-dev and gcc, for the data path.
+# of the system changes. Needs gcc and python3-dev, for the data path.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,6 +30,8 @@ libc=$(dpkg-query -W -f '${Version}' libc6 | cut -d- -f1)
 rm -rf "$root/wheel"
 "$root/opt/amqpgate/bin/python" -c 'from amqpgate.datapath.build import COMPILED; assert COMPILED' ||
   die "the data path is not compiled: install gcc and python3-dev"
+# What is for people in a shell, and a lock that everybody might write to.
+rm -f "$root"/opt/amqpgate/{.lock,.gitignore,CACHEDIR.TAG} "$root"/opt/amqpgate/bin/{activate*,deactivate*,*.bat}
 ln -sfn /usr/bin/python$series "$root/opt/amqpgate/bin/python"
 
 install -d "$root/usr/bin" "$root/usr/share/doc/amqpgate" "$root/usr/lib/systemd/system" "$root/DEBIAN"
