@@ -120,7 +120,7 @@ SET_BY_OTHERS = {
 #: What is called from elsewhere, and by whom: libraries.
 CALLED_BY_OTHERS = {
     "amqpgate.app.webhook:create_ssl_context": "hypercorn",
-    "amqpgate.cli:list_commands": "click",
+    "amqpgate.cli:format_commands": "click",
     "amqpgate.inject.manifests:ignore_aliases": "PyYAML",
     "amqpgate.logs:emit": "logging",
     "amqpgate.telemetry.tracing.export:on_start": "OpenTelemetry",

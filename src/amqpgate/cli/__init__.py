@@ -19,6 +19,8 @@ and what it needs from the rooms below when it runs: so all is quick, and ``run`
 ``conformance``  which rules of AMQP a broker or a proxy obeys
 ``claims``  look after object stores that policies put bodies into: in ``claim_collect``
 ``inject``  sidecars for pods, off line or as a webhook
+``doctor``  what a gateway would meet on this machine, tried; its checks are in ``doctor_*``
+``schema``  the JSON Schemas of settings and policies
 ``reload``  have a running gateway read its policies again
 ``top``, ``sessions``, ``decisions``, ``close``  look at a running gateway, and end a session
 ``route``   list, pause, resume
@@ -56,6 +58,7 @@ VERBS: Final[dict[str, str]] = {
     "conformance": "conformance",
     "decisions": "decisions",
     "demo": "demo",
+    "doctor": "doctor",
     "drain": "lifecycle",
     "health": "health",
     "inject": "inject",
@@ -66,14 +69,34 @@ VERBS: Final[dict[str, str]] = {
     "resume": "lifecycle",
     "route": "route",
     "run": "run",
+    "schema": "schema",
     "sessions": "sessions",
     "tap": "tap",
     "top": "top",
 }
 
+#: How help groups the verbs; one that is in none is listed at the end.
+GROUPS: Final = (
+    ("Begin", ("demo", "check", "doctor", "run", "broker", "schema")),
+    ("Look at a running gateway", ("top", "sessions", "decisions", "tap", "health")),
+    ("Steer a running gateway", ("close", "drain", "pause", "resume", "reload", "route", "move")),
+    ("Policies and records", ("policy", "audit", "claims")),
+    ("Beside it", ("inject", "conformance")),
+)
+
 
 class Verbs(click.Group):
     """The verbs, each imported when it is asked for."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        grouped = {verb for _, verbs in GROUPS for verb in verbs}
+        others = tuple(verb for verb in self.list_commands(ctx) if verb not in grouped)
+        for title, verbs in (*GROUPS, ("Others", others)):
+            found = [(verb, self.get_command(ctx, verb)) for verb in verbs]
+            rows = [(verb, command.get_short_help_str(80)) for verb, command in found if command is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(VERBS)
@@ -90,7 +113,16 @@ class Verbs(click.Group):
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 failed at run time, 2 wrong command line, settings or policies.",
+    epilog="""\b
+Examples:
+  amqpgate demo
+  amqpgate run --listen 127.0.0.1:5673 --upstream amqp://127.0.0.1:5672 --policies policies
+  amqpgate tap --match 'exchange=orders'
+  amqpgate VERB --help
+
+\b
+AMQPGATE_ADMIN and AMQPGATE_TOKEN_FILE stand for --admin and --token-file of a running gateway.
+Exit codes: 0 done, 1 failed at run time, 2 wrong command line, settings or policies.""",
 )
 @click.version_option(__version__, message="amqpgate %(version)s")
 def main() -> None:

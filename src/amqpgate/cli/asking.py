@@ -24,11 +24,20 @@ admin_option = click.option(
     metavar="HOST:PORT",
     default=DEFAULT,
     show_default=True,
+    envvar="AMQPGATE_ADMIN",
+    show_envvar=True,
     help="Admin address of the gateway, as `run --admin` or admin.bind has it; https://HOST:PORT with "
     "admin.tls, whose authorities SSL_CERT_FILE names where they are not the system's.",
 )
 #: Each verb adds its ``help``.
-token_option = partial(click.option, "--token-file", metavar="FILE", type=click.Path(path_type=Path))
+token_option = partial(
+    click.option,
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    envvar="AMQPGATE_TOKEN_FILE",
+    show_envvar=True,
+)
 #: Each verb adds its ``default``, in seconds.
 timeout_option = partial(
     click.option,

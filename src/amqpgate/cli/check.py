@@ -41,7 +41,7 @@ def check(config: Path | None, policies: Path | None) -> None:
     from amqpgate.policy import PolicySet, load_folder
 
     with reported():
-        settings = _checked(config) if config is not None else None
+        settings = checked_settings(config) if config is not None else None
         if policies is None and settings is not None:
             policies = settings.policies
         if policies is not None and not policies.is_dir():
@@ -59,7 +59,7 @@ def check(config: Path | None, policies: Path | None) -> None:
     click.echo("ok")
 
 
-def _checked(path: Path) -> Settings:
+def checked_settings(path: Path) -> Settings:
     """The settings, after a look into every file that they name."""
     from amqpgate.config import load
     from amqpgate.gateway.transport.tls import TlsContexts

@@ -82,6 +82,26 @@ class BucketRequest:
         return max(1.0, self.rate * self.share.limit.burst)
 
 
+def client_of(settings: SharedLimits) -> coredis.Redis[str]:
+    """A client of the settings' Redis, which is not connected yet. Files of authorities are read now."""
+    timeout, context = float(settings.timeout), None
+    if settings.redis.is_tls:
+        context = ssl.create_default_context(cafile=None if settings.ca is None else str(settings.ca))
+    return coredis.Redis(
+        settings.redis.host,
+        settings.redis.port,
+        settings.redis.database,
+        username=settings.user,
+        password=None if settings.password is None else settings.password.reveal(),
+        ssl_context=context,
+        connect_timeout=timeout,
+        stream_timeout=timeout,
+        max_connections=1,
+        retry_policy=NoRetryPolicy(),
+        decode_responses=True,
+    )
+
+
 @attrs.define(eq=False)
 class DistributedLimits:
     """Keeps the local buckets of one process filled. ``run`` until it is cancelled."""
@@ -110,7 +130,7 @@ class DistributedLimits:
             await trio.sleep(RETRY)
 
     async def _keep_filled(self) -> None:
-        async with self._client() as redis:
+        async with client_of(self.settings) as redis:
             tried = -RETRY
             while True:
                 now = time.monotonic()
@@ -120,29 +140,6 @@ class DistributedLimits:
                 if self.is_away and self.settings.when_away == "local":
                     self._on_our_own()
                 await trio.sleep(INTERVAL)
-
-    def _client(self) -> coredis.Redis[str]:
-        settings = self.settings
-        timeout = float(settings.timeout)
-        return coredis.Redis(
-            settings.redis.host,
-            settings.redis.port,
-            settings.redis.database,
-            username=settings.user,
-            password=None if settings.password is None else settings.password.reveal(),
-            ssl_context=self._tls(),
-            connect_timeout=timeout,
-            stream_timeout=timeout,
-            max_connections=1,
-            retry_policy=NoRetryPolicy(),
-            decode_responses=True,
-        )
-
-    def _tls(self) -> ssl.SSLContext | None:
-        """What Redis' certificate must be signed by; files are read at every connection."""
-        if not self.settings.redis.is_tls:
-            return None
-        return ssl.create_default_context(cafile=None if self.settings.ca is None else str(self.settings.ca))
 
     async def _fill(self, redis: coredis.Redis[str]) -> None:
         try:

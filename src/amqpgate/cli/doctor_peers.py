@@ -1,0 +1,217 @@
+"""Whom ``amqpgate doctor`` asks: names, brokers, Redis, the collector of traces."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from amqpgate.cli.diagnosis import Diagnosis, bad, note, ok
+from amqpgate.cli.doctor_machine import lasting
+from amqpgate.values import frozen
+
+if TYPE_CHECKING:
+    from amqpgate.config import Address, Settings, SharedLimits, Tracing, Upstream
+    from amqpgate.config.upstream import UpstreamTls
+    from amqpgate.gateway.transport.method_stream import MethodStream
+    from amqpgate.gateway.transport.tls import TlsContexts
+    from amqpgate.gateway.upstream.cluster import EndpointHealth
+    from amqpgate.wire.generated import v0_9_1 as amqp
+
+#: A start has the broker's properties in it; RabbitMQ's has some 500 bytes.
+_FRAME_MAX: Final = 16 * 1024
+
+
+def peers_of(settings: Settings, timeout: float) -> Iterator[Diagnosis]:
+    """Everybody whom the gateway talks to; ``timeout``, in seconds, is for each answer."""
+    from amqpgate.gateway.transport.tls import TlsContexts
+    from amqpgate.gateway.upstream.cluster import Cluster
+
+    contexts = TlsContexts()
+    for upstream in settings.upstreams:
+        for endpoint in Cluster(upstream).endpoints:
+            yield from trio.run(_BrokerCheck(upstream, endpoint, contexts, timeout).findings)
+    if settings.shared_limits is not None:
+        yield trio.run(_RedisCheck(settings.shared_limits, timeout).finding)
+    if settings.tracing is not None:
+        yield _collector(settings.tracing, timeout)
+
+
+def _milliseconds(began: float) -> str:
+    return f"{(time.monotonic() - began) * 1000:.0f} ms"
+
+
+@frozen
+class _BrokerCheck:
+    """One endpoint, from its name to the login that the settings have for it."""
+
+    upstream: Upstream
+    endpoint: EndpointHealth
+    contexts: TlsContexts
+    #: Seconds for each answer.
+    patience: float
+
+    async def findings(self) -> list[Diagnosis]:
+        what, address = f"upstream {self.upstream.name} {self.endpoint.address}", self.endpoint.address
+        found = [await self._name(f"{what}: name", address)]
+        if found[0].state != "bad":
+            if self.upstream.tls is not None:
+                found.append(await self._tls(f"{what}: TLS", address, self.upstream.tls))
+            found += [finding async for finding in self._broker(what)]
+        return found
+
+    async def _name(self, what: str, address: Address) -> Diagnosis:
+        began = time.monotonic()
+        try:
+            with trio.fail_after(self.patience):
+                found = await trio.socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        except (OSError, trio.TooSlowError) as error:
+            slow = isinstance(error, trio.TooSlowError)
+            why = "the resolver does not answer" if slow else getattr(error, "strerror", None) or str(error)
+            return bad(what, why, "write a name that this machine's resolver knows (getent hosts NAME)")
+        numbers = ", ".join(dict.fromkeys(str(place[0]) for *_, place in found))
+        return ok(what, f"{numbers}, in {_milliseconds(began)}")
+
+    async def _tls(self, what: str, address: Address, tls: UpstreamTls) -> Diagnosis:
+        """The TLS handshake alone, so that what is wrong with a certificate is not taken for AMQP's."""
+        from amqpgate.gateway.transport.certificates import expiry
+
+        context = self.contexts.for_upstream(tls)
+        try:
+            with trio.fail_after(self.patience):
+                stream = await trio.open_tcp_stream(address.host, address.port)
+                secured = trio.SSLStream(stream, context, server_hostname=tls.server_name or address.host)
+                try:
+                    await secured.do_handshake()
+                    version, der = secured.version(), secured.getpeercert(binary_form=True)
+                finally:
+                    await trio.aclose_forcefully(secured)
+        except trio.TooSlowError:
+            return bad(what, "no answer", "does the broker speak TLS at that port?")
+        except (OSError, trio.BrokenResourceError) as error:
+            cause = error.__cause__ or error
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                why = cause.verify_message
+                return bad(what, why, "name its authority in tls.ca, or its name in tls.serverName")
+            return bad(what, str(cause), "does the broker speak TLS at that port, and take this certificate?")
+        found = lasting(what, expiry(ssl.DER_cert_to_PEM_cert(der or b"")), "renew the broker's certificate")
+        return attrs.evolve(found, text=f"{version}, its certificate {found.text}")
+
+    async def _broker(self, what: str) -> AsyncIterator[Diagnosis]:
+        """What it greets with, and whether it takes the login that the settings have."""
+        from amqpgate.errors import ConfigError
+        from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, call
+        from amqpgate.wire.generated import v0_9_1 as amqp
+
+        broker, began = f"{what}: broker", time.monotonic()
+        try:
+            with trio.fail_after(self.patience):
+                line = await call(
+                    self.endpoint, self.upstream, self.contexts, frame_max=_FRAME_MAX, name="doctor"
+                )
+        except trio.TooSlowError:
+            why = f"no answer within {self.patience:g} s"
+            yield bad(broker, why, "is that a broker's AMQP port, and is no firewall between?")
+            return
+        except (UpstreamUnavailableError, ConfigError) as error:
+            yield bad(broker, str(error), "start the broker, or correct the upstream's url")
+            return
+        try:
+            if not isinstance(line.greeting, amqp.ConnectionStart):
+                said = f"it says connection.close {line.greeting.reply_code}"
+                yield bad(broker, said, "the broker's log says why")
+                return
+            told = (line.greeting.server_properties.get(name) for name in ("product", "version"))
+            product = " ".join(map(str, filter(None, told))) or "a broker"
+            version = self.endpoint.version or "0-9-1"
+            yield ok(broker, f"{product}, AMQP {version}, in {_milliseconds(began)}")
+            if self.upstream.has_login:
+                yield await self._login(f"{what}: login", line.hop, line.greeting)
+        finally:
+            line.hop.close()
+
+    async def _login(self, what: str, hop: MethodStream, start: amqp.ConnectionStart) -> Diagnosis:
+        from amqpgate.errors import ConfigError, ProtocolViolation
+        from amqpgate.gateway.transport.method_stream import StreamClosedError
+        from amqpgate.gateway.upstream.own_login import NotLetInError, log_in, own_credentials
+        from amqpgate.wire.tables import Table
+
+        remedy = "correct the upstream's user and password, or give the user its rights at the broker"
+        about = Table.of({"product": "amqpgate", "connection_name": "amqpgate doctor"})
+        try:
+            login = own_credentials(self.upstream)
+        except ConfigError as error:
+            return bad(what, str(error), remedy)
+        assert login is not None, "asked where there is one"
+        try:
+            with trio.fail_after(self.patience):
+                await log_in(hop, start, login, about, self.upstream)
+        except (NotLetInError, ProtocolViolation) as error:
+            return bad(what, str(error), remedy)
+        except (StreamClosedError, trio.TooSlowError):
+            return bad(what, f"user {login.user!r} is not let in: the broker says nothing more", remedy)
+        return ok(what, f"user {login.user!r} is let in")
+
+
+@frozen
+class _RedisCheck:
+    """Where limits of several gateways are counted."""
+
+    settings: SharedLimits
+    #: Seconds for an answer.
+    patience: float
+
+    async def finding(self) -> Diagnosis:
+        from coredis.exceptions import RedisError
+
+        from amqpgate.gateway.limits.distributed import client_of
+
+        what, began = f"redis {self.settings.redis}", time.monotonic()
+        why = ""
+        async with client_of(self.settings) as redis:
+            try:
+                with trio.fail_after(self.patience):
+                    await redis.ping()
+            except trio.TooSlowError:
+                why = f"no answer within {self.patience:g} s"
+            except (RedisError, OSError, TimeoutError) as error:
+                why = str(error) or type(error).__name__
+        if why:
+            return bad(what, why, "start it, or correct sharedLimits: redis, user, password")
+        return ok(what, f"answers in {_milliseconds(began)}")
+
+
+def _collector(settings: Tracing, timeout: float) -> Diagnosis:
+    """An empty request, which a collector takes (OTLP 1.0, section OTLP/HTTP)."""
+    import urllib.error
+    import urllib.request
+
+    what, began = f"traces {settings.endpoint}", time.monotonic()
+    headers = {"Content-Type": "application/x-protobuf", **settings.headers()}
+    # HttpUrl takes no other scheme than http and https.
+    request = urllib.request.Request(str(settings.endpoint), b"", headers)  # noqa: S310
+    context = ssl.create_default_context(cafile=_authorities(settings)) if settings.endpoint.is_tls else None
+    try:
+        with urllib.request.urlopen(request, timeout=timeout, context=context):  # noqa: S310
+            return ok(what, f"takes spans, in {_milliseconds(began)}")
+    except urllib.error.HTTPError as error:
+        is_login = error.code in (401, 403)
+        remedy = "tracing.headersFile has its login" if is_login else "correct tracing.endpoint"
+        return bad(what, f"HTTP {error.code} {error.reason}", remedy)
+    except OSError as error:
+        why = getattr(error, "reason", error)
+        return note(what, f"no answer: {why}", "start the collector: spans are dropped until then")
+
+
+def _authorities(settings: Tracing) -> str:
+    if settings.ca is not None:
+        return str(settings.ca)
+    import certifi
+
+    return str(Path(certifi.where()))
