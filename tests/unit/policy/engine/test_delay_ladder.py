@@ -1,4 +1,4 @@
-"""Queues and exchanges by which gateways delay messages: they lead everywhere, so not every rule allows them."""
+"""Queues and exchanges by which gateways delay messages lead everywhere, so not every rule allows them."""
 
 from __future__ import annotations
 
