@@ -1,7 +1,7 @@
 """How many connections one address of the admin interface has: for a new one the idlest gives way.
 
 Nobody has to prove anything to connect, and whoever says half a request may keep a connection for as long as
-the web framework waits. A request that is whole is answered at once, and streams are never silent for long: so
+the web framework waits. A request that is whole is answered at once, and no stream is silent for long: so
 who asks honestly is not the one that gives way.
 """
 
