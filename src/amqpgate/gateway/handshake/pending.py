@@ -10,7 +10,7 @@
 
 ``limits.maxHandshakes`` holds for all, ``limits.handshakesPerAddress`` for each source address (IPv6: for
 each /64, which is what one host is given). A connection whose turn it is to speak gives way to a new one; one
-that is served never does. To say a name proves nothing, so who has said one and then is silent gives way, too.
+that is served never does. To say a name proves nothing, so who has said one and is silent gives way, too.
 Decisions only: who gives way has its scope cancelled.
 """
 
