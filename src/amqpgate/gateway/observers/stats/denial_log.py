@@ -1,6 +1,6 @@
 """Denials in the log: the first ones of a rule and a user each, then how many.
 
-A client chooses how many there are: of those that close nothing, as many as it sends messages. All are counted,
+A client chooses how many there are: of those that close nothing, as many as it has messages. All are counted,
 and recorded where there are audit records.
 """
 
