@@ -184,7 +184,7 @@ class WorkerProcesses:
         """The exit code of a worker, once it has ended. Cancelled, it takes the worker along."""
         try:
             await worker.listen()
-            # It has ended, or cannot be understood: then it hears that, drains, and another one takes its place.
+            # It has ended, or cannot be understood: then it hears that, drains, and another one is started.
             await worker.control.stream.aclose()
             return await worker.process.wait()
         finally:

@@ -15,8 +15,8 @@
 
 A message is four bytes of length, a kind, one byte, and a number, four bytes, followed by the text: JSON,
 but for metrics. An answer has the number of its question; an answer without text says that the call failed,
-or that there is more of it than `LONGEST`. An event that is longer is left out. Events have the number of the ``listen``. Signals go by the kernel's way. A
-worker's configuration is in one environment variable.
+or that there is more of it than `LONGEST`. An event that is longer is left out. Events have the number of the
+``listen``. Signals go by the kernel's way. A worker's configuration is in one environment variable.
 """
 
 from __future__ import annotations
