@@ -188,7 +188,8 @@ class ClaimedDeliveries:
             self._guarded(one, lambda one: self._fetched(one, error))
 
         try:
-            download = self.stores.download(claim_check, wanted, done)
+            principal = self.session.principal
+            download = self.stores.download(claim_check, wanted, done, (principal.user, principal.vhost))
         except StoreError as error:
             self._fetched(one, error)
             return
