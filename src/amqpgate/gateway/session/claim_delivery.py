@@ -44,6 +44,7 @@ from amqpgate.gateway.session.claim_settlement import HiddenDeliveries
 from amqpgate.gateway.session.content import pass_sent
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.session import Session
+from amqpgate.logs import RECURRING
 from amqpgate.policy.kinds.claim_check import ClaimCheck
 from amqpgate.policy.kinds.rate import DELIVERED
 from amqpgate.protocol.frames import body_frames, encode_frame
@@ -262,7 +263,7 @@ class ClaimedDeliveries:
     def _lose(self, one: Restoring, why: str) -> None:
         """There is no such body, nor will be."""
         session, method = self.session, one.method
-        log.warning("session %s: a message whose body is lost: %s", session.id, why)
+        log.warning("session %s: a message whose body is lost: %s", session.id, why, extra=RECURRING)
         if isinstance(method, amqp.BasicDeliver):
             if self._is_acked(one.channel, method.consumer_tag):
                 self._reject(one.channel, method.delivery_tag)
