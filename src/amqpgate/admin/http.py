@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
+from amqpgate.admin.crowd import Crowd
 from amqpgate.admin.endpoint import Endpoints
 from amqpgate.admin.guarding import Rules
 from amqpgate.admin.lifecycle import lifecycle_endpoints
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Connections of one address at once.
+MOST_CONNECTIONS: Final = 256
 #: Seconds for answers and streams that are under way when the gateway ends.
 LAST_WORDS: Final = 1.0
 _BACKLOG: Final = 100
@@ -97,6 +100,7 @@ class _Server:
     simple: SimpleServer
     make_application: Callable[[], Starlette]
     over: trio.Event
+    _crowd: Crowd = attrs.field(factory=lambda: Crowd(MOST_CONNECTIONS), init=False)
     _framework: Framework | None = attrs.field(default=None, init=False)
     _loading: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
@@ -146,7 +150,12 @@ class _Server:
         """One connection, which is closed afterwards. What fails on it ends it alone."""
         try:
             try:
-                await self._answer(stream)
+                with trio.CancelScope() as scope:
+                    self._crowd.enter(scope)
+                    try:
+                        await self._answer(stream, lambda: self._crowd.moved(scope))
+                    finally:
+                        self._crowd.leave(scope)
             except Exception:
                 log_failure(log, "a connection of the admin interface failed")
             finally:
@@ -154,8 +163,8 @@ class _Server:
         except Exception:
             log_failure(log, "a connection of the admin interface could not be closed")
 
-    async def _answer(self, stream: trio.abc.Stream) -> None:
-        rest = await self.simple.serve(stream)
+    async def _answer(self, stream: trio.abc.Stream, on_moved: Callable[[], None]) -> None:
+        rest = await self.simple.serve(stream, on_moved)
         if rest is None:
             return
         async with self._loading:
@@ -166,7 +175,7 @@ class _Server:
                     # The files may be another version's by now. What relays goes on.
                     log.exception("the admin interface answers probes only: a part of it cannot be imported")
                     return
-        await self._framework.serve(stream, rest)
+        await self._framework.serve(stream, rest, on_moved)
 
     def _load(self) -> Framework:
         from amqpgate.admin.framework import Framework

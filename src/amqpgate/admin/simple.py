@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -35,15 +36,20 @@ class SimpleServer:
     #: Of connections that nothing is under way on.
     _idle: set[trio.CancelScope] = attrs.field(factory=set, init=False)
 
-    async def serve(self, stream: trio.abc.Stream) -> bytes | None:
-        """What was read and is not for this, once that has come; None where the connection is over."""
+    async def serve(
+        self, stream: trio.abc.Stream, on_moved: Callable[[], None] = lambda: None
+    ) -> bytes | None:
+        """What was read and is not for this, once that has come; None where the connection is over.
+
+        ``on_moved`` is called when something has been heard, or has been said and taken.
+        """
         try:
             if isinstance(stream, trio.SSLStream):
                 with trio.fail_after(_PATIENCE):
                     await stream.do_handshake()
                 if stream.selected_alpn_protocol() == "h2":
                     return b""
-            return await self._serve(stream)
+            return await self._serve(stream, on_moved)
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             return None
 
@@ -53,11 +59,11 @@ class SimpleServer:
         for scope in self._idle:
             scope.cancel()
 
-    async def _serve(self, stream: trio.abc.Stream) -> bytes | None:
+    async def _serve(self, stream: trio.abc.Stream, on_moved: Callable[[], None]) -> bytes | None:
         data = bytearray()
         while not self._is_over:
             try:
-                request = await self._receive(stream, data)
+                request = await self._receive(stream, data, on_moved)
             except plain.NotPlainError:
                 return bytes(data)
             if request is None:
@@ -77,6 +83,7 @@ class SimpleServer:
             )
             with trio.fail_after(_PATIENCE):
                 await stream.send_all(text)
+            on_moved()
             if told.after is not None:
                 told.after()
             if not request.keeps_alive:
@@ -84,7 +91,9 @@ class SimpleServer:
                 return None
         return None
 
-    async def _receive(self, stream: trio.abc.Stream, data: bytearray) -> plain.PlainRequest | None:
+    async def _receive(
+        self, stream: trio.abc.Stream, data: bytearray, on_moved: Callable[[], None]
+    ) -> plain.PlainRequest | None:
         """The next request, the first bytes of ``data``; None at the end, and after `_IDLE` seconds.
 
         Raises ``NotPlainError``.
@@ -97,6 +106,7 @@ class SimpleServer:
                     if not piece:
                         return None
                     data += piece
+                    on_moved()
                 return request
             finally:
                 self._idle.discard(scope)

@@ -31,6 +31,7 @@ from amqpgate.admin.https import Certificates
 from amqpgate.config import ListenerTls
 from amqpgate.errors import ConfigError
 from amqpgate.inject import BadReviewError, Injector, ReviewAnswer, answer
+from amqpgate.logs import RECURRING
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ def application(settings: Injector, *, body_timeout: float = BODY_TIMEOUT) -> St
 
 
 def _refusal(status: int, text: str) -> Response:
-    log.warning("a request that is not answered: %d %s", status, text)
+    log.warning("a request that is not answered: %d %s", status, text, extra=RECURRING)
     return PlainTextResponse(text + "\n", status_code=status)
 
 

@@ -184,6 +184,8 @@ class WorkerProcesses:
         """The exit code of a worker, once it has ended. Cancelled, it takes the worker along."""
         try:
             await worker.listen()
+            # It has ended, or cannot be understood: then it hears that, drains, and another one is started.
+            await worker.control.stream.aclose()
             return await worker.process.wait()
         finally:
             del self.live[worker.number]
@@ -221,7 +223,7 @@ class WorkerProcesses:
         answers: dict[int, bytes | None] = {}
 
         async def ask(worker: Worker) -> None:
-            answers[worker.number] = await worker.ask(MessageKind.METRICS)
+            answers[worker.number] = await worker.ask(MessageKind.METRICS) or None
 
         async with trio.open_nursery() as nursery:
             for worker in asked.values():

@@ -14,14 +14,15 @@
         │ (end of stream) ────────▶   │   the supervisor is gone: drain
 
 A message is four bytes of length, a kind, one byte, and a number, four bytes, followed by the text: JSON,
-but for metrics. An answer has the number of its question; an answer without text says that the call failed.
-Events have the number of the ``listen``. Signals go by the kernel's way. A
-worker's configuration is in one environment variable.
+but for metrics. An answer has the number of its question; an answer without text says that the call failed,
+or that there is more of it than `LONGEST`. An event that is longer is left out. Events have the number of the
+``listen``. Signals go by the kernel's way. A worker's configuration is in one environment variable.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from enum import IntEnum
@@ -30,13 +31,17 @@ import attrs
 import trio
 
 from amqpgate.config import Address, Settings
+from amqpgate.logs import RECURRING
+
+log = logging.getLogger(__name__)
 
 VARIABLE = "AMQPGATE_WORKER"
 
 _LENGTH = 4
 _HEAD = 5
-#: A worker's metrics are some tens of KiB, what it says of a thousand sessions is less than one MiB.
-_LONGEST = 16 * 1024 * 1024
+#: Bytes of a text. A worker's metrics are some tens of KiB, what it says of a thousand sessions is less than
+#: one MiB; but clients choose names in it.
+LONGEST = 16 * 1024 * 1024
 
 
 class MessageKind(IntEnum):
@@ -105,6 +110,12 @@ class WorkerControl:
 
     async def send(self, kind: MessageKind, text: bytes = b"", number: int = 0) -> None:
         """Raises ``ControlClosedError``."""
+        if len(text) > LONGEST:
+            # Where it came in, there would be no telling what comes behind it.
+            log.warning("%d bytes are too many for the supervisor: %s", len(text), kind.name, extra=RECURRING)
+            if kind is MessageKind.EVENT:
+                return
+            text = b""
         head = (_HEAD + len(text)).to_bytes(_LENGTH, "big") + bytes([kind]) + number.to_bytes(4, "big")
         async with self._sending:
             if self._is_torn:
@@ -121,7 +132,7 @@ class WorkerControl:
     async def receive(self) -> tuple[MessageKind, int, bytes]:
         """Kind, number and text. Raises ``ControlClosedError``."""
         size = int.from_bytes(await self._take(_LENGTH), "big")
-        if not _HEAD <= size <= _LONGEST:
+        if not _HEAD <= size <= _HEAD + LONGEST:
             raise ControlClosedError
         message = await self._take(size)
         return MessageKind(message[0]), int.from_bytes(message[1:_HEAD], "big"), message[_HEAD:]

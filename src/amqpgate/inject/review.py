@@ -29,6 +29,12 @@ from amqpgate.yamldoc.schema import Json
 VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 _POD: Final[dict[str, Json]] = {"group": "", "version": "v1", "kind": "Pod"}
+#: Characters of what was sent that are quoted: anybody may have sent it.
+_QUOTED: Final = 64
+#: Of the reason why a pod has no sidecar, in the log.
+_LONGEST_REASON: Final = 1024
+#: Of a namespace, and of a pod's name (RFC 1123, as Kubernetes has it).
+_LONGEST_NAME: Final = 253
 #: What the API server may cut from a warning, it says itself: "recommended to be 120 characters or fewer".
 _WARNING_MAX: Final = 256
 
@@ -61,7 +67,7 @@ def answer(body: bytes, settings: Injector) -> ReviewAnswer:
     kind = request.get("kind")
     if kind != _POD:
         shown = kind.get("kind") if isinstance(kind, dict) else kind
-        raise BadReviewError(f"request.kind is {json.dumps(shown)}: this webhook is for pods (version v1)")
+        raise BadReviewError(f"request.kind is {_quoted(shown)}: this webhook is for pods (version v1)")
     # What is changed later has its containers; what is not the pod itself (its status, its binding) has none.
     if request.get("operation") != "CREATE" or request.get("subResource"):
         return ReviewAnswer(_review(uid, {"allowed": True}), _shown(request, {}))
@@ -72,7 +78,9 @@ def answer(body: bytes, settings: Injector) -> ReviewAnswer:
     try:
         injection = inject(pod, settings)
     except NotInjectedError as error:
-        return ReviewAnswer(_review(uid, _without(error, settings)), shown, why_not=str(error))
+        return ReviewAnswer(
+            _review(uid, _without(error, settings)), shown, why_not=str(error)[:_LONGEST_REASON]
+        )
     if injection is None:
         return ReviewAnswer(_review(uid, {"allowed": True}), shown)
     patch = json.dumps(list(difference(pod, injection.pod))).encode()
@@ -92,7 +100,7 @@ def _request_in(body: bytes) -> dict[str, Json]:
     if not isinstance(review, dict) or review.get("kind") != KIND:
         raise BadReviewError(f"the body is no {KIND}")
     if review.get("apiVersion") != VERSION:
-        raise BadReviewError(f"apiVersion is {json.dumps(review.get('apiVersion'))}: {VERSION} is understood")
+        raise BadReviewError(f"apiVersion is {_quoted(review.get('apiVersion'))}: {VERSION} is understood")
     request = review.get("request")
     if not isinstance(request, dict):
         raise BadReviewError("request is missing, or is no object")
@@ -119,4 +127,11 @@ def _shown(request: dict[str, Json], pod: dict[str, Json]) -> str:
     metadata = pod.get("metadata")
     names = metadata if isinstance(metadata, dict) else {}
     name = request.get("name") or names.get("name") or names.get("generateName") or "?"
-    return f"{request.get('namespace') or '?'}/{name}"
+    namespace = request.get("namespace") or "?"
+    return "/".join(str(one)[:_LONGEST_NAME] for one in (namespace, name))
+
+
+def _quoted(said: Json) -> str:
+    """As JSON, as much of it as is told."""
+    text = json.dumps(said)
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."

@@ -21,6 +21,9 @@ from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
 from amqpgate.values import frozen
 
+#: Characters of a column.
+_LONGEST: Final = 255
+
 #: A place in the order: what is unknown comes last, whichever way it is sorted.
 Key: TypeAlias = "tuple[bool, str | float, str]"
 
@@ -86,15 +89,20 @@ class SessionRow:
 
 
 def _said(row: SessionRow, name: str) -> str | None:
-    """What the client says of itself: some clients put the URL there that they were given."""
+    """What the client says of itself, as much of it as there is room for in a list: some clients put the URL
+    there that they were given."""
     text = row.session.principal.client.get(name)
-    return None if text is None else without_passwords(text)
+    return None if text is None else without_passwords(text)[:_LONGEST]
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else text[:_LONGEST]
 
 
 _Column: TypeAlias = Callable[[SessionRow], "str | int | float | bool | None"]
 COLUMNS: Final[Mapping[str, _Column]] = {
     "id": lambda row: row.session.id,
-    "user": lambda row: row.session.principal.user,
+    "user": lambda row: _cut(row.session.principal.user),
     "upstream_user": lambda row: row.session.principal.upstream_user,
     "vhost": lambda row: row.session.principal.vhost,
     "client": lambda row: row.client,

@@ -109,7 +109,11 @@ def _alone(rules: list[tuple[Document, bool]], request: Request, values: Values)
     for rule, sure in rules:
         if rule["effect"] != "allow" or not sure or not _holds(rule, request, values):
             continue
-        if not request.foreign or _means_others(rule, request, values):
+        if request.foreign and not _means_others(rule, request, values):
+            continue
+        if any(
+            _holds(one, request, values) and _names_ladder(one, request) for one in _variants(rule, request)
+        ):
             return True
     return OPERATIONS[request.name].free
 
@@ -120,6 +124,30 @@ def _means_others(rule: Document, request: Request, values: Values) -> bool:
     if "queue" in rule and form_of(rule["queue"])[0] in ("literal", "search"):
         return True
     return _holds(rule, attrs.evolve(request, queue="amq.", foreign=False), values)
+
+
+def _variants(rule: Document, request: Request) -> list[Document]:
+    """A rule for each thing that it may bind to."""
+    if "bindTo" not in rule or not OPERATIONS[request.name].binds:
+        return [rule]
+    bare = {key: value for key, value in rule.items() if key != "bindTo"}
+    return [{**bare, **target} for target in rule["bindTo"]]
+
+
+def _names_ladder(rule: Document, request: Request) -> bool:
+    """Whether a rule says itself that it is about queues and exchanges of the delay ladder, where the request
+    has names of those. A message's key may be one, too."""
+    for key, name in _KEYS.items():
+        value = getattr(request, name)
+        if not (value or "").startswith("amqpgate.delay."):
+            continue
+        if key == "routingKey" and request.name != "basic.publish":
+            continue
+        pattern = rule.get(key, rule.get("exchange") if key == "destination" else None)
+        form, text = ("", "") if pattern is None else form_of(pattern)
+        if form not in ("literal", "prefix", "topic", "within") or not text.startswith("amqpgate.delay."):
+            return False
+    return True
 
 
 def leads_to(request: Request) -> Iterator[Request]:

@@ -27,6 +27,8 @@ from tests.fuzz.reference.policies import Request, is_allowed
 MOST = 400
 TOKENS = (b"\0\0\0\0", b"\xff\xff")
 WORDS = ("a", "b", "ab", "*", "#", "", "amq", "gen-x", "é", "a\n", "\r", "\udcff", "bob", "{user}", "{vhost}")
+#: Some names begin so.
+LADDER = "amqpgate.delay."
 FORMS = ("literal", "prefix", "topic", "within", "regex", "search")
 #: None counts characters: bytes that are no text may be more or fewer.
 REGEXES = ("a.*", ".*", "[ab]+", "a|b", r"(a|b)\..*", "{user}.*", r"amq\..+", "", ".*secret", "[^b]*")
@@ -59,7 +61,9 @@ class Writer:
     def text(self) -> str:
         """A name or a key."""
         choices = self.choices
-        return ".".join(choices.pick(WORDS) for _ in range(choices.below(4)))[:200]
+        what = choices.byte()
+        text = ".".join(choices.pick(WORDS) for _ in range(what & 3))[:200]
+        return LADDER + text if what >> 4 == 15 else text
 
     def pattern(self, *, exceptions: bool = True) -> Any:
         """As rules have it."""

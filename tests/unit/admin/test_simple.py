@@ -315,3 +315,40 @@ async def test_want_of_memory_ends_a_connection_at_most(
         await aside(ask)
     assert await aside(ask) == 200
     assert failed == [name]
+
+
+async def test_the_idlest_gives_way_where_there_are_many(
+    open_interface: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "MOST_CONNECTIONS", 4)
+    served = await open_interface()
+
+    def ask() -> None:
+        with contextlib.ExitStack() as open_ones:
+            waiting = [open_ones.enter_context(served.dial()) for _ in range(4)]
+            for sock in waiting:
+                # The framework waits for the rest of it, and for as long as that takes.
+                sock.sendall(get("/drain", "Content-Length: 10000", "X-Amqpgate: 1", method="POST"))
+            for _ in range(3):
+                with served.dial() as another:
+                    another.sendall(get("/livez"))
+                    assert answer(another)[::2] == (200, b"ok\n")
+            # One made room for another, which has left again: so the others stay.
+            waiting[0].settimeout(20)
+            assert waiting[0].recv(1) == b""
+            waiting[3].setblocking(False)
+            with pytest.raises(BlockingIOError):
+                waiting[3].recv(1)
+
+    await aside(ask)
+
+
+async def test_what_changes_nothing_waits_for_no_body(open_interface: Callable[..., object]) -> None:
+    served = await open_interface()
+
+    def ask() -> None:
+        with served.dial() as sock:
+            sock.sendall(get("/livez", "Content-Length: 100000"))
+            assert answer(sock)[::2] == (200, b"ok\n")
+
+    await aside(ask)

@@ -117,3 +117,15 @@ def test_what_is_logged_of_it() -> None:
     nameless = pod(container())
     nameless["metadata"] = {"generateName": "shop-"}
     assert answer(json.dumps(review(nameless)).encode(), SETTINGS).pod == "shop/shop-"
+
+
+def test_what_anybody_may_send_is_quoted_in_part() -> None:
+    """It goes into the log."""
+    long = "\u202ex" * 100_000
+    for sent in (review({}, kind={"kind": long}), {**review({}), "apiVersion": {long: long}}):
+        with pytest.raises(BadReviewError) as refused:
+            answer(json.dumps(sent).encode(), SETTINGS)
+        assert len(str(refused.value)) < 200
+    named = pod(container(), name=long)
+    assert len(answer(json.dumps(review(named, namespace=long)).encode(), SETTINGS).pod) < 600
+    assert len(answer(json.dumps(review(pod(container()), name={long: 1})).encode(), SETTINGS).pod) < 600

@@ -44,6 +44,7 @@ from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError
 from amqpgate.gateway.upstream.route_pause import PausedError
+from amqpgate.logs import RECURRING
 from amqpgate.policy import SelectedPolicies, SessionDeniedError
 from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
 from amqpgate.protocol.methods import Role
@@ -180,7 +181,8 @@ class Acceptor:
             session = self.sessions.establish(caller.session_id, established, policies)
         except SessionDeniedError as error:
             # Since connection.open was allowed, the policies have changed.
-            log.warning("%s from %s: %s", caller.session_id, arrival.caller.address, error)
+            address = arrival.caller.address
+            log.warning("%s from %s: %s", caller.session_id, address, error, extra=RECURRING)
             established.close()
             return "refused"
         except BaseException:
@@ -279,7 +281,7 @@ class ClientArrival:
             try:
                 context = self.context.contexts.for_listener(self.listener.tls)
             except ConfigError as error:
-                log.error("%s", error)
+                log.error("a client is refused: %s", error, extra=RECURRING)
                 raise RefusedError(str(error)) from error
             await self.client.start_tls(context, server_side=True)
             assert isinstance(self.client.sock, ssl.SSLSocket)
@@ -350,7 +352,7 @@ class ClientArrival:
             await self._unavailable(error)
         except UpstreamFaultError as fault:
             why = f"upstream {passthrough.address}: {fault}"
-            log.warning("%s", why)
+            log.warning("upstream %s: %s", passthrough.address, fault, extra=RECURRING)
             if client.is_silent:
                 # The broker hangs up in these states to refuse a login, and that is what the client sees.
                 raise NotEstablishedError("refused", why) from fault
@@ -379,7 +381,7 @@ class ClientArrival:
     async def _unavailable(self, error: AmqpgateError) -> NoReturn:
         """There is no broker for the client."""
         if not isinstance(error, UpstreamUnavailableError):
-            log.warning("%s", error)
+            log.warning("%s", error, extra=RECURRING)
         # Where files are is not the client's business.
         why = "the gateway's log says why" if isinstance(error, ConfigError) else str(error)
         await self._say_close(ProtocolViolation(320, why))

@@ -30,6 +30,7 @@ from amqpgate.gateway.session.operation_limits import Happened, Report
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.transport.waiting import in_trio, move_on_after, sleep
+from amqpgate.logs import RECURRING
 from amqpgate.policy import (
     Operation,
     Principal,
@@ -121,7 +122,9 @@ class ConnectionPolicies:
                 _ = selected.transform
             except SessionDeniedError as error:
                 # The client is not told which policies there are.
-                log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
+                log.warning(
+                    "refused: user %r, vhost %r: %s", principal.user, principal.vhost, error, extra=RECURRING
+                )
                 verdict = attrs.evolve(verdict, effect="deny")
                 text = denial_text(operation, verdict)
             else:

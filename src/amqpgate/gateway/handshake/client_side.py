@@ -41,6 +41,7 @@ _CLIENT: Final = Role.CLIENT
 _SERVER: Final = Role.SERVER
 _OPEN: Final = AdmissionStage.OPEN
 _GREETED: Final = Silence.GREETED
+_NAMED: Final = Silence.NAMED
 
 
 @frozen
@@ -166,11 +167,11 @@ class ClientHandshake:
         An empty response to PLAIN or AMQPLAIN asks for a challenge; RabbitMQ has none.
         """
         start_ok = await self.hear(amqp.ConnectionStartOk)
-        self.context.pending.awaits(self.pending, None)
         if start_ok.mechanism in (PLAIN, AMQPLAIN) and not start_ok.response:
-            await self.say(amqp.ConnectionSecure())
-            answer = await self.hear(amqp.ConnectionSecureOk)
+            answer = await self.challenge(amqp.ConnectionSecure())
             start_ok = attrs.evolve(start_ok, response=answer.response)
+        else:
+            self.context.pending.awaits(self.pending, None)
         properties = start_ok.client_properties
         # Those that are known are said again and again.
         said = _read(properties) if properties.encodings is None else _SAID.of(properties)
@@ -184,8 +185,23 @@ class ClientHandshake:
             self.timing.mark("start-ok")
         return start_ok
 
+    async def challenge(self, secure: amqp.ConnectionSecure) -> amqp.ConnectionSecureOk:
+        """What it answers."""
+        self.context.pending.awaits(self.pending, _NAMED)
+        await self.say(secure)
+        answer = await self.hear(amqp.ConnectionSecureOk)
+        self.context.pending.awaits(self.pending, None)
+        return answer
+
+    async def hear_open(self) -> amqp.ConnectionOpen:
+        """What it asks for, behind its tune-ok."""
+        request = await self.hear(amqp.ConnectionOpen)
+        self.context.pending.awaits(self.pending, None)
+        return request
+
     async def tune(self, offer: Tune) -> Tune:
         """What holds on the client's hop."""
+        self.context.pending.awaits(self.pending, _NAMED)
         await self.say_usual(amqp.ConnectionTune, offer.channel_max, offer.frame_max, offer.heartbeat)
         answer = await self.hear(amqp.ConnectionTuneOk)
         if self.timing is not None:

@@ -90,7 +90,7 @@ class LateBinding:
             preauthenticated = await in_trio(pooled.preauthenticate, certain)
             self.broker = None if preauthenticated is None else preauthenticated.broker.hop
         tune = await client.tune(tune_for(clusters, listener))
-        request = await client.hear(amqp.ConnectionOpen)
+        request = await client.hear_open()
         asked = client.principal(user, request.virtual_host)
         with self.unhurried():
             dialler = await router.dialler(listener, asked, session, early=None)

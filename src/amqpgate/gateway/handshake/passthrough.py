@@ -210,8 +210,7 @@ class Passthrough:
                 said = await said_in(self.line, secure_ok(self.own, method))
                 await self._to_broker(said)
                 continue
-            await self.client.say(method)
-            answer = await self.client.hear(amqp.ConnectionSecureOk)
+            answer = await self.client.challenge(method)
             watcher.response(answer.response)
             await self._to_broker(answer)
 
@@ -219,7 +218,7 @@ class Passthrough:
 
     async def _open(self, user: str | None, client_tune: Tune, upstream_tune: Tune) -> Tune:
         """What holds on the hop of the broker that has opened."""
-        request = await self.client.hear(amqp.ConnectionOpen)
+        request = await self.client.hear_open()
         vhost = self.dialler.settings.vhost
         if vhost is not None:
             request = attrs.evolve(request, virtual_host=vhost)

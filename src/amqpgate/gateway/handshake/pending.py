@@ -2,14 +2,16 @@
 
 ::
 
-    accepted ──▶ SILENT ──▶ served ──▶ GREETED ──▶ served ──▶ logged in, or gone
-                  │ ▲ protocol header   │  start-ok: from here on it keeps its place
-                  └─┘ PROXY header      │
-    gives way: the silent ones first, then those that were greeted; the one that has been so for longest
+    accepted ──▶ SILENT ──▶ served ──▶ GREETED ──▶ served ──▶ NAMED ──▶ served ──▶ logged in, or gone
+                  │ ▲ protocol header   │ start-ok         │ ▲ secure-ok; tune-ok and open
+                  └─┘ PROXY header      │                  └─┘
+    gives way: the silent ones first, then those that were greeted, then those that have named themselves; of
+    these the one that has been so for longest
 
 ``limits.maxHandshakes`` holds for all, ``limits.handshakesPerAddress`` for each source address (IPv6: for
 each /64, which is what one host is given). A connection whose turn it is to speak gives way to a new one; one
-that is served, or has said its start-ok, never does. Decisions only: who gives way has its scope cancelled.
+that is served never does. To say a name proves nothing, so who has said one and is silent gives way, too.
+Decisions only: who gives way has its scope cancelled.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ class Silence(IntEnum):
     SILENT = 0
     #: A start-ok.
     GREETED = 1
+    #: What follows it.
+    NAMED = 2
 
 
 _SILENT: Final = Silence.SILENT
@@ -117,7 +121,7 @@ class PendingHandshakes:
         return True
 
     def awaits(self, handshake: PendingHandshake, silence: Silence | None) -> None:
-        """What the client owes from now on; None: nothing, or it has shown that it means it."""
+        """What the client owes from now on; None: nothing."""
         before = handshake.silence
         if before is not None:
             del self._waiting[before][handshake]

@@ -33,6 +33,7 @@ from amqpgate.gateway.upstream.client import Client
 from amqpgate.gateway.upstream.dialer import Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.gateway.upstream.router import Router
+from amqpgate.logs import RECURRING
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN, credentials
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ class Principals:
             said,
             dialler.cluster.name,
             dialler.settings.user,
+            extra=RECURRING,
         )
         return None
 

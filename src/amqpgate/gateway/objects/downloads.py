@@ -36,27 +36,43 @@ class WantedBody:
 
 @attrs.define(eq=False)
 class SpoolRoom:
-    """How much is in files."""
+    """How much is in files. Of one owner it is half at most, or one body: who does not read keeps no others
+    waiting. Owners take turns."""
 
     most: int = MOST_SPOOLED
-    _used: int = attrs.field(default=0, init=False)
-    _line: deque[tuple[int, Callable[[], None]]] = attrs.field(factory=deque, init=False)
+    #: By owner.
+    _used: dict[object, int] = attrs.field(factory=dict, init=False)
+    _line: dict[object, deque[tuple[int, Callable[[], None]]]] = attrs.field(factory=dict, init=False)
 
-    def take(self, byte_count: int, on_turn: Callable[[], None]) -> None:
+    def take(self, byte_count: int, on_turn: Callable[[], None], owner: object = "") -> None:
         """Call ``on_turn`` when there is room, which may be now. It is taken then."""
-        self._line.append((byte_count, on_turn))
+        self._line.setdefault(owner, deque()).append((byte_count, on_turn))
         self._serve()
 
-    def give_back(self, byte_count: int) -> None:
+    def give_back(self, byte_count: int, owner: object = "") -> None:
         """A file is gone."""
-        self._used -= byte_count
+        self._used[owner] -= byte_count
+        if not self._used[owner]:
+            del self._used[owner]
         self._serve()
 
     def _serve(self) -> None:
-        while self._line and (not self._used or self._used + self._line[0][0] <= self.most):
-            byte_count, on_turn = self._line.popleft()
-            self._used += byte_count
+        while (owner := self._next()) is not None:
+            waiting = self._line.pop(owner)
+            byte_count, on_turn = waiting.popleft()
+            if waiting:
+                self._line[owner] = waiting
+            self._used[owner] = self._used.get(owner, 0) + byte_count
             on_turn()
+
+    def _next(self) -> object | None:
+        """Whose turn it is, if there is room. Who has its share is passed over, and nobody else."""
+        used = sum(self._used.values())
+        for owner, waiting in self._line.items():
+            byte_count, own = waiting[0][0], self._used.get(owner, 0)
+            if not own or own + byte_count <= self.most // 2:
+                return owner if not used or used + byte_count <= self.most else None
+        return None
 
 
 @attrs.define(eq=False)
@@ -69,6 +85,8 @@ class Download:
     room: SpoolRoom
     #: It is here, whole and as it should be, or cannot be had. Not called after `close`.
     on_done: Callable[[StoreError | None], None]
+    #: Whose it is.
+    owner: object = ""
     _file: BinaryIO | None = attrs.field(default=None, init=False)
     _has_room: bool = attrs.field(default=False, init=False)
     _is_busy: bool = attrs.field(default=False, init=False)
@@ -76,7 +94,7 @@ class Download:
 
     def start(self) -> None:
         """Begin, as soon as there is room."""
-        self.room.take(self.wanted.byte_count, self._begin)
+        self.room.take(self.wanted.byte_count, self._begin, self.owner)
 
     def read(self, at: int, on_read: Callable[[bytes | StoreError], None]) -> None:
         """Some bytes of the body from there on, in a later call."""
@@ -153,4 +171,4 @@ class Download:
             self._file = None
         if self._has_room:
             self._has_room = False
-            self.room.give_back(self.wanted.byte_count)
+            self.room.give_back(self.wanted.byte_count, self.owner)

@@ -95,9 +95,13 @@ class ObjectStores:
         return Upload(self.threads, store, key, on_room, done)
 
     def download(
-        self, claim: ClaimCheck, wanted: WantedBody, on_done: Callable[[StoreError | None], None]
+        self,
+        claim: ClaimCheck,
+        wanted: WantedBody,
+        on_done: Callable[[StoreError | None], None],
+        owner: object = "",
     ) -> Download:
-        """A body that comes from a store. Raises ``StoreError`` while that is left alone."""
+        """A body that comes from a store, for this user. Raises ``StoreError`` while that is left alone."""
         store, circuit = self._of(claim)
 
         def done(result: StoreError | None) -> None:
@@ -105,7 +109,7 @@ class ObjectStores:
             self.metrics.got(None if isinstance(result, StoreError) else wanted.byte_count)
             on_done(result)
 
-        return Download(self.threads, store, wanted, self.room, done)
+        return Download(self.threads, store, wanted, self.room, done, owner)
 
     def _of(self, claim: ClaimCheck) -> tuple[ObjectStore, Circuit]:
         which = claim.store, claim.timeout

@@ -175,6 +175,10 @@ class Upload:
 class Uploader(Protocol):
     """Who waits for a turn, or has it."""
 
+    @property
+    def owner(self) -> object:
+        """Whose it is: a user has no more than a share."""
+
     def on_turn(self) -> None:
         """It may go on."""
 
@@ -187,19 +191,23 @@ class Uploader(Protocol):
 
 @attrs.define(eq=False)
 class UploadSlots:
-    """How many uploads there may be at once; who comes later waits in line."""
+    """How many uploads there may be at once; who comes later waits in line.
+
+    Of one owner there are half as many at most: slow ones cannot keep others waiting. Owners take turns.
+    """
 
     most: int = MOST_UPLOADS
     _taken: dict[Uploader, None] = attrs.field(factory=dict, init=False)
-    _line: dict[Uploader, None] = attrs.field(factory=dict, init=False)
+    #: By owner, the one first whose turn it is.
+    _line: dict[object, dict[Uploader, None]] = attrs.field(factory=dict, init=False)
     _contended: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def take(self, who: Uploader) -> None:
         """It may go on now, or waits in line for its turn."""
-        if len(self._taken) < self.most:
+        if self._has_room(who.owner):
             self._taken[who] = None
         else:
-            self._line[who] = None
+            self._line.setdefault(who.owner, {})[who] = None
             self._contended.set()
 
     def has(self, who: Uploader) -> bool:
@@ -208,14 +216,29 @@ class UploadSlots:
 
     def give_back(self, who: Uploader) -> None:
         """It does not upload, or wait, any more."""
-        self._line.pop(who, None)
+        waiting = self._line.get(who.owner, {})
+        waiting.pop(who, None)
+        if not waiting:
+            self._line.pop(who.owner, None)
         if who in self._taken:
             del self._taken[who]
-            if self._line:
-                other = next(iter(self._line))
-                del self._line[other]
+            self._serve()
+
+    def _has_room(self, owner: object) -> bool:
+        share = max(1, self.most // 2)
+        return len(self._taken) < self.most and sum(one.owner == owner for one in self._taken) < share
+
+    def _serve(self) -> None:
+        for owner, waiting in self._line.items():
+            if self._has_room(owner):
+                other = next(iter(waiting))
+                del waiting[other]
+                del self._line[owner]
+                if waiting:
+                    self._line[owner] = waiting
                 self._taken[other] = None
                 other.on_turn()
+                return
 
     async def look_after(self) -> None:
         """While anybody waits: who is late is told every second, until this is cancelled."""
@@ -232,6 +255,6 @@ class UploadSlots:
     def expire(self, now: float) -> None:
         """Others wait: who is late gives back its place."""
         if self._line:
-            for who in [*self._taken, *self._line]:
+            for who in [*self._taken, *(who for waiting in self._line.values() for who in waiting)]:
                 if who.is_late(now):
                     who.expire()

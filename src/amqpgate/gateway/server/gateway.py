@@ -142,6 +142,7 @@ class Gateway:
         finally:
             self.lifecycle.readiness.become(False)
             self.acceptor.failures.tick(math.inf)
+            observers.reports.lines.tick(math.inf)
             self.registry.end()
             if observers.tracer is not None:
                 observers.tracer.spans.export.close(0)

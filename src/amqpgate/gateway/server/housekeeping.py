@@ -64,6 +64,7 @@ class Housekeeping:
             impairments |= Impairment.AUDIT
         self.lifecycle.check(impairments)
         self.acceptor.failures.tick(trio.current_time())
+        observers.reports.lines.tick(time.monotonic())
 
     def _is_short(self) -> bool:
         """Whether memory is short; it is told when that begins, and when it is over."""

@@ -12,8 +12,8 @@ What cannot be had:
 =================  ====================================================================================
 object             what happens
 =================  ====================================================================================
-missing, other     a delivery is rejected without requeue (the queue's dead-letter exchange has it); of
-than was put,      basic.get and basic.return the channel is closed with 404
+missing, other     a delivery is rejected without requeue (the queue's dead-letter exchange has it), and so
+than was put,      is a message of basic.get, whose channel is closed with 404; so is that of basic.return
 or no reference
 of this gateway's
 not now            the channel is closed with 406; the broker has the message again
@@ -44,6 +44,7 @@ from amqpgate.gateway.session.claim_settlement import HiddenDeliveries
 from amqpgate.gateway.session.content import pass_sent
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.session import Session
+from amqpgate.logs import RECURRING
 from amqpgate.policy.kinds.claim_check import ClaimCheck
 from amqpgate.policy.kinds.rate import DELIVERED
 from amqpgate.protocol.frames import body_frames, encode_frame
@@ -188,7 +189,8 @@ class ClaimedDeliveries:
             self._guarded(one, lambda one: self._fetched(one, error))
 
         try:
-            download = self.stores.download(claim_check, wanted, done)
+            principal = self.session.principal
+            download = self.stores.download(claim_check, wanted, done, (principal.user, principal.vhost))
         except StoreError as error:
             self._fetched(one, error)
             return
@@ -261,15 +263,27 @@ class ClaimedDeliveries:
     def _lose(self, one: Restoring, why: str) -> None:
         """There is no such body, nor will be."""
         session, method = self.session, one.method
-        log.warning("session %s: a message whose body is lost: %s", session.id, why)
-        if not isinstance(method, amqp.BasicDeliver):
-            self._close(one, 404, f"the body of a message is lost: {why}")
+        log.warning("session %s: a message whose body is lost: %s", session.id, why, extra=RECURRING)
+        if isinstance(method, amqp.BasicDeliver):
+            if self._is_acked(one.channel, method.consumer_tag):
+                self._reject(one.channel, method.delivery_tag)
+            self._release(one)
             return
-        if self._is_acked(one.channel, method.consumer_tag):
-            reject = amqp.BasicReject(method.delivery_tag, requeue=False)
-            settlement.settled(session.relay.channels, one.channel, reject)
-            session.channels.send(Side.UPSTREAM, one.channel, reject)
-        self._release(one)
+        if isinstance(method, amqp.BasicGetOk) and self._was_got(one.channel, method.delivery_tag):
+            # Or the next one to ask would get it again, and no other.
+            self._reject(one.channel, method.delivery_tag)
+        self._close(one, 404, f"the body of a message is lost: {why}")
+
+    def _reject(self, channel: int, tag: int) -> None:
+        """The broker is not to deliver it again."""
+        reject = amqp.BasicReject(tag, requeue=False)
+        settlement.settled(self.session.relay.channels, channel, reject)
+        self.session.channels.send(Side.UPSTREAM, channel, reject)
+
+    def _was_got(self, channel: int, tag: int) -> bool:
+        """Whether the broker waits for an ack of a message that was asked for."""
+        unacked = self.session.relay.channels.unacked_tags(channel)
+        return unacked is not None and any(first <= tag < end for first, end in unacked)
 
     def _is_acked(self, channel: int, tag: str) -> bool:
         """Whether the broker waits for an ack."""

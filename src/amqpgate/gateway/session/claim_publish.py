@@ -73,6 +73,12 @@ class PublishClaim:
     is_whole: bool = False
 
     @property
+    def owner(self) -> object:
+        """Whose it is."""
+        principal = self._claims.session.principal
+        return principal.user, principal.vhost
+
+    @property
     def waits(self) -> bool:
         """Whether nothing of the body should come now."""
         return self.upload is None or self.upload.is_full or not self._claims.stores.slots.has(self)

@@ -30,12 +30,13 @@ import hashlib
 from collections.abc import Iterator
 from typing import Final
 
+from amqpgate.policy.engine.operations import DELAY_LADDER
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE, Table
 
 #: How the names of all its exchanges and queues begin.
-PREFIX: Final = "amqpgate.delay."
+PREFIX: Final = DELAY_LADDER
 #: How the names of all headers begin that are its own. RabbitMQ's headers exchanges do not look at ``x-...``.
 OWN: Final = "amqpgate-delay-"
 #: The header with the name of the exchange at the end.

@@ -108,7 +108,9 @@ def start_ok_for(
     frame = hop.frame_of(amqp.ConnectionStartOk(extended, mechanism, response, said.locale))
     if len(frame) <= BROKER_FRAME_BEFORE_TUNE:
         return frame
-    return hop.frame_of(amqp.ConnectionStartOk(properties, mechanism, response, said.locale))
+    # Nobody else says who is calling, either.
+    without = properties.without("amqpgate") if "amqpgate" in properties else properties
+    return hop.frame_of(amqp.ConnectionStartOk(without, mechanism, response, said.locale))
 
 
 def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune, broker: Interpreter) -> Tune:

@@ -17,6 +17,10 @@ Attribute: TypeAlias = Literal["exchange", "queue", "destination", "routing_key"
 #: What a server-named queue is judged as when it is declared: the start of every name that RabbitMQ gives.
 SERVER_NAMED = "amq.gen-"
 
+#: How the names of all exchanges and queues begin by which gateways delay messages. They lead to each
+#: exchange that delays.
+DELAY_LADDER: Final = "amqpgate.delay."
+
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 

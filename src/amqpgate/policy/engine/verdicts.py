@@ -11,6 +11,8 @@ could be: their deny rules hold for it, and their allow rules only if the policy
 Some operations lead to others, which must be allowed as well: a queue's dead letters and what an exchange
 cannot route are published to other exchanges; the headers CC and BCC are more routing keys.
 
+What begins with `DELAY_LADDER` leads to every exchange that delays: only a rule that names it so allows it.
+
 `SessionPolicy` is made once per set of selected policies and shared by all sessions with that set; a
 decision costs the same for ten rules and for ten thousand (`rules`).
 
@@ -30,6 +32,7 @@ import attrs
 from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS, DEFAULT_RULE, OnDenied
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED, CompiledConditions, ContentRules, Peek
 from amqpgate.policy.engine.operations import (
+    DELAY_LADDER,
     OPERATIONS,
     SERVER_NAMED,
     Attribute,
@@ -49,6 +52,9 @@ UNSELECTED = Verdict("deny", None, DEFAULT_ACCESS)
 
 #: Forms of patterns that name the queues that they mean, whoever has them.
 _NAMING: Final = ("literal", "search")
+
+#: Forms of patterns whose text says how the names begin that they mean.
+_BEGINNING: Final = ("literal", "prefix", "topic", "within")
 
 #: Arguments of a declare that make messages go to another exchange: the exchange, and its routing key.
 _LEADS_TO = {
@@ -88,6 +94,26 @@ def _means_others(rule: CompiledRule, operation: Operation) -> bool:
     if any(check.attribute == "queue" and check.said.given[0] in _NAMING for check in rule.checks):
         return True
     return rule.matches(attrs.evolve(operation, queue="amq.", foreign=False))
+
+
+def _of_ladder(operation: Operation) -> tuple[Attribute, ...]:
+    """The attributes with a name of the delay ladder's. A message may take its routing key to a queue of that
+    name later: when it is a dead letter."""
+    key = operation.routing_key if operation.name == "basic.publish" else None
+    names: tuple[tuple[Attribute, str | None], ...] = (
+        ("exchange", operation.exchange),
+        ("queue", operation.queue),
+        ("destination", operation.destination),
+        ("routing_key", key),
+    )
+    return tuple(attribute for attribute, name in names if name and name.startswith(DELAY_LADDER))
+
+
+def _means_ladder(rule: CompiledRule, attributes: tuple[Attribute, ...]) -> bool:
+    """Whether an allow rule means names of the delay ladder's, and not only any names."""
+    patterns = {check.attribute: check.said.given for check in rule.checks}
+    said = [patterns.get(attribute, ("", "")) for attribute in attributes]
+    return all(form in _BEGINNING and text.startswith(DELAY_LADDER) for form, text in said)
 
 
 class OperationRules:
@@ -204,15 +230,16 @@ class SessionPolicy:
                 denies.append(rule.content)
         conditional: CompiledRule | None = None
         allows: list[CompiledConditions | None] = []
+        ladder = _of_ladder(operation)
         for rule in rules.allow.candidates(operation):
-            if rule.names_match(operation):
+            if rule.names_match(operation) and (not ladder or _means_ladder(rule, ladder)):
                 allows.append(rule.content)
                 if rule.content is None:
                     asked = ContentRules(tuple(denies), tuple(allows), len(allows) - 1) if denies else None
                     return Admission(rule.verdict, peek, asked)
                 conditional = conditional or rule
         if conditional is None or conditional.content is None:
-            return Admission(self._default(operation, rules))
+            return Admission(self._denial(ladder[0]) if ladder else self._default(operation, rules))
         peek |= conditional.content.peek
         return Admission(conditional.verdict, peek, ContentRules(tuple(denies), tuple(allows), 0))
 
@@ -230,10 +257,13 @@ class SessionPolicy:
         for rule in rules.deny.candidates(operation):
             if rule.matches(operation):
                 return rule.verdict
+        ladder = _of_ladder(operation)
         for rule in rules.allow.candidates(operation):
-            if rule.matches(operation) and (not operation.foreign or _means_others(rule, operation)):
+            if not rule.matches(operation) or (operation.foreign and not _means_others(rule, operation)):
+                continue
+            if not ladder or _means_ladder(rule, ladder):
                 return rule.verdict
-        return self._default(operation, rules)
+        return self._denial(ladder[0]) if ladder else self._default(operation, rules)
 
     def _default(self, operation: Operation, rules: OperationRules) -> Verdict:
         return UNRESTRICTED if rules.kind.free else self._denial(rules.denied_attribute(operation))

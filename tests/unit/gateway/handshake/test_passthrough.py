@@ -147,6 +147,15 @@ def test_a_client_that_claims_to_be_the_gateway_is_overruled(stage: Stage) -> No
     assert heard.to_python()["amqpgate"]["client_address"] == f"127.0.0.1:{client.sock.getsockname()[1]}"
 
 
+def test_nor_is_it_believed_where_there_is_no_room_for_the_truth(stage: Stage) -> None:
+    forged = padded(4050).client_properties.with_("amqpgate", {"session": "x"})
+    client, broker = stage.greeted()
+    client.say(amqp.ConnectionStartOk(forged, "PLAIN", b"\0guest\0guest", "en_US"))
+    heard = broker.expect(amqp.ConnectionStartOk).client_properties
+    assert "amqpgate" not in heard
+    assert heard == forged.without("amqpgate")
+
+
 def test_any_mechanism_passes_in_as_many_rounds_as_it_takes(stage: Stage) -> None:
     client, broker = stage.greeted()
     client.say(amqp.ConnectionStartOk(CAPABILITIES, "X-NEW", b"\0\1\2", "en_US"))

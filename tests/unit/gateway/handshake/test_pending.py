@@ -34,6 +34,19 @@ def test_the_one_that_has_been_silent_for_longest_gives_way() -> None:
     assert len(all_) == 3
 
 
+def test_who_has_named_itself_gives_way_last() -> None:
+    all_ = PendingHandshakes(3, 3)
+    named, greeted, served = come(all_, "1"), come(all_, "2"), come(all_, "3")
+    all_.awaits(named, Silence.NAMED)
+    all_.awaits(greeted, Silence.GREETED)
+    all_.awaits(served, None)
+    fourth = come(all_, "4")
+    assert gone(named, greeted, served) == [False, True, False]
+    all_.awaits(fourth, None)
+    come(all_, "5")
+    assert gone(named, served, fourth) == [True, False, False]
+
+
 def test_who_is_served_does_not_give_way() -> None:
     all_ = PendingHandshakes(2, 2)
     both = [come(all_), come(all_)]

@@ -101,3 +101,23 @@ def test_one_that_is_larger_than_all_room_has_it_to_itself() -> None:
     assert turns == [1]
     room.give_back(100)
     assert turns == [1, 2]
+
+
+def test_one_user_has_half_of_the_room_at_most() -> None:
+    room, turns = SpoolRoom(most=100), list[str]()
+    for number in range(4):
+        room.take(20, lambda number=number: turns.append(f"eve {number}"), "eve")  # type: ignore[misc]
+    assert turns == ["eve 0", "eve 1"]
+    room.take(20, lambda: turns.append("bob"), "bob")
+    # One body is let in, however large, where there is room for it.
+    room.take(60, lambda: turns.append("large"), "ann")
+    assert turns[2:] == ["bob"]
+    # Who waits for room in all is waited for; who has had its share is passed over.
+    room.take(10, lambda: turns.append("late"), "eli")
+    assert turns[3:] == []
+    room.give_back(20, "bob")
+    assert turns[3:] == ["large"]
+    room.give_back(20, "eve")
+    assert turns[4:] == ["eve 2"]
+    room.give_back(60, "ann")
+    assert turns[5:] == ["late"]

@@ -107,6 +107,7 @@ class Who:
     late: bool = False
     slots: UploadSlots | None = None
     expired: bool = False
+    owner: object = "bob"
 
     def on_turn(self) -> None:
         self.turns += 1
@@ -145,3 +146,37 @@ def test_who_is_late_gives_its_place_to_those_who_wait() -> None:
     slots.expire(0)
     assert idle.expired
     assert slots.has(waiting)
+
+
+def test_one_user_has_half_of_them_at_most() -> None:
+    slots = UploadSlots(most=4)
+    slow = [Who(owner="eve") for _ in range(6)]
+    for who in slow:
+        slots.take(who)
+    others = [Who() for _ in range(3)]
+    for who in others:
+        slots.take(who)
+    assert [slots.has(who) for who in (*slow, *others)] == [True] * 2 + [False] * 4 + [True] * 2 + [False]
+    # Each one's place goes to its own.
+    slots.give_back(others[0])
+    assert slots.has(others[2])
+    slots.give_back(others[2])
+    assert not slots.has(slow[2])
+    slots.give_back(slow[0])
+    assert slots.has(slow[2])
+
+
+def test_users_take_turns() -> None:
+    slots = UploadSlots(most=2)
+    first, second, *many = (Who(owner=owner) for owner in ("a", "b", "a", "a", "c"))
+    for who in (first, second, *many):
+        slots.take(who)
+    slots.give_back(second)
+    # That of "a" came earlier, and has its share.
+    assert [who.turns for who in many] == [0, 0, 1]
+    slots.give_back(many[2])
+    slots.give_back(first)
+    assert [who.turns for who in many] == [1, 0, 1]
+    slots.give_back(many[1])
+    slots.give_back(many[0])
+    assert not any(map(slots.has, many))

@@ -105,6 +105,30 @@ def test_the_oldest_silent_handshake_gives_way(make_stage: MakeStage, limits: st
     another.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
 
 
+@pytest.mark.parametrize("limits", ["maxHandshakes: 1", "handshakesPerAddress: 1"])
+@pytest.mark.parametrize("mechanism", ["PLAIN", "CRAM-MD5", None])
+def test_to_say_a_name_and_nothing_more_keeps_nobody_out(
+    make_stage: MakeStage, limits: str, mechanism: str | None
+) -> None:
+    stage = make_stage(limits=limits)
+    if mechanism is None:
+        # It is to answer a tune.
+        silent, broker = begun(stage)
+        broker.say(amqp.ConnectionTune(0, 131072, 0))
+        silent.expect(amqp.ConnectionTune)
+    else:
+        # It has shown no password: one is asked for it by the gateway, the other by the broker.
+        silent, broker = stage.greeted()
+        silent.say(amqp.ConnectionStartOk(CAPABILITIES, mechanism, b"", "en_US"))
+        if mechanism == "CRAM-MD5":
+            broker.expect(amqp.ConnectionStartOk)
+            broker.say(amqp.ConnectionSecure(b"what?"))
+        silent.expect(amqp.ConnectionSecure)
+    stage.opened()
+    silent.expect_end()
+    assert stage.running.outcomes() == {"over_limit": 1}
+
+
 def test_silent_sockets_keep_nobody_out(make_stage: MakeStage) -> None:
     stage = make_stage(limits="maxHandshakes: 20")
     with contextlib.ExitStack() as crowd:

@@ -226,6 +226,21 @@ def test_what_was_asked_for_and_is_not_there_closes_the_channel(
     assert (close.reply_code, close.class_id, close.method_id) == (code, 60, 71)
 
 
+@pytest.mark.parametrize("no_ack", [False, True])
+def test_a_message_of_basic_get_that_is_lost_keeps_nobody_from_the_queue(
+    claims: ClaimStage, no_ack: bool
+) -> None:
+    """Anybody who may publish can make such a reference."""
+    client, broker = claims.stage.opened()
+    properties = amqp.BasicProperties(headers=Table.of({CLAIM: "1;x;5;y;0;z"}))
+    client.say(amqp.BasicGet(queue="q", no_ack=no_ack), 1)
+    broker.expect(amqp.BasicGet, 1)
+    broker.content(amqp.BasicGetOk(1, False, "e", "k", 0), BODY, properties=properties)
+    if not no_ack:
+        assert broker.expect(amqp.BasicReject, 1) == amqp.BasicReject(1, requeue=False)
+    assert broker.expect(amqp.ChannelClose, 1).reply_code == 404
+
+
 def test_a_store_that_does_not_answer_closes_the_consumers_channel(claims: ClaimStage) -> None:
     """The broker has the message again."""
     client, broker = claims.stage.opened()

@@ -7,7 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session.rewriter import fitting
 from amqpgate.policy import Source, build
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.support.frames import content_frames
@@ -302,3 +305,11 @@ def test_names_are_changed_to_the_end_where_deliveries_are_limited(make_stage: M
     for _ in range(2):
         assert client.expect_content(amqp.BasicDeliver).method == amqp.BasicDeliver("c", 1, False, "x", "k")
     client.expect(amqp.ConnectionCloseOk)
+
+
+def test_a_frame_that_just_fits_and_one_that_is_too_long_by_a_byte() -> None:
+    frame = method_frame(1, amqp.QueueDelete(queue="q" * 100))
+    assert fitting(len(frame), 1, frame) is frame
+    with pytest.raises(ProtocolViolation) as refused:
+        fitting(len(frame) - 1, 1, frame)
+    assert (refused.value.code, refused.value.channel) == (501, 1)

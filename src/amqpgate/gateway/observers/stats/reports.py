@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 
 import attrs
 
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
+from amqpgate.gateway.observers.stats.denial_log import DenialLog
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.session import Session
 from amqpgate.logs import without_passwords
@@ -29,6 +31,7 @@ class Reports:
     metrics: Metrics
     decisions: Decisions
     bindings: Bindings
+    lines: DenialLog = attrs.field(factory=DenialLog, init=False)
 
     @contained("decisions", None)
     def allowed(self, verdict: Verdict) -> None:
@@ -41,6 +44,8 @@ class Reports:
         """A policy denies one; ``text`` is what the client reads."""
         self.metrics.denied(verdict.policy or "", verdict.rule)
         self.decisions.denied(verdict, operation, session, text)
+        if not self.lines.has_line(time.monotonic(), verdict.name, operation.principal.user):
+            return
         log.info(
             "denied: %s by %s/%s: user %r, vhost %r, exchange %r, routing key %r, queue %r%s",
             operation.name,
@@ -71,9 +76,14 @@ class Reports:
         """A transform policy refuses what it cannot, or may not, change."""
         self.metrics.not_transformed(method.NAME)
         self.decisions.not_transformed(method.NAME, principal, str(why))
-        log.info(
-            "not transformed: %s: %s: user %r, vhost %r", method.NAME, why, principal.user, principal.vhost
-        )
+        if self.lines.has_line(time.monotonic(), "transform", principal.user):
+            log.info(
+                "not transformed: %s: %s: user %r, vhost %r",
+                method.NAME,
+                why,
+                principal.user,
+                principal.vhost,
+            )
 
     @contained("decisions", None)
     def opened(self, session: Session, address: str, upstream: str) -> None:

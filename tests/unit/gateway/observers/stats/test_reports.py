@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from amqpgate.gateway.observers.stats.bindings import Bindings
@@ -84,3 +86,14 @@ def test_it_leads_nowhere(policy_set: PolicySet, caplog: pytest.LogCaptureFixtur
         reports.denied(policy_set.decide(operation), operation, "s", "why")
     (record,) = caplog.records
     assert "leads" not in record.getMessage()
+
+
+def test_a_flood_of_denials_fills_no_log(policy_set: PolicySet, caplog: pytest.LogCaptureFixture) -> None:
+    reports = Reports(Metrics(lambda: None), Decisions(Events()), Bindings())
+    operation = Operation(BOB, "queue.purge", queue="q")
+    with caplog.at_level("INFO", "amqpgate"):
+        for _ in range(1000):
+            reports.denied(policy_set.decide(operation), operation, "s", "why")
+        reports.lines.tick(math.inf)
+    assert len(caplog.records) < 20
+    assert caplog.records[-1].getMessage() == "990 more denied by -/default within 10 s: user 'bob'"
