@@ -18,11 +18,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from amqpgate.bridge.v0_10.arguments import arguments_of
 from amqpgate.bridge.v0_10.steps import Part, ask
+from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 
-_QUESTION: Final = {"x-single-active-consumer": "amqpgate asks whether there is one"}
+_SINGLE_ACTIVE: Final = "x-single-active-consumer"
+_QUESTION: Final = {_SINGLE_ACTIVE: "amqpgate asks whether there is one"}
 _DIFFERS: Final = re.compile(
     r"inequivalent arg '([^']*)' .*current is (?:(none|'\w+')|the value '(.*)' of type '(\w+)')$",
     re.DOTALL,
@@ -34,8 +37,20 @@ _FLAGS: Final = ("durable", "auto_delete", "exclusive")
 _MOST_ARGUMENTS: Final = 12
 
 
-def takes_gets(queue: str) -> Part[bool | None]:
-    """None: the broker does not tell."""
+def takes_gets(queue: str, topology: KnownTopology) -> Part[bool | None]:
+    """None: the broker does not tell. It is asked about what was not declared here, and once."""
+    known = topology.queue(queue)
+    if known is not None:
+        return arguments_of(known.arguments).get(_SINGLE_ACTIVE) is not True
+    takes = topology.takes_gets(queue)
+    if takes is None:
+        takes = yield from _ask(queue)
+        if takes is not None:
+            topology.put_gets(queue, takes=takes)
+    return takes
+
+
+def _ask(queue: str) -> Part[bool | None]:
     arguments: dict[str, object] = dict(_QUESTION)
     for _ in range(_MOST_ARGUMENTS):
         reply = yield from ask(amqp.QueueDeclare(queue=queue, durable=True, arguments=Table.of(arguments)))

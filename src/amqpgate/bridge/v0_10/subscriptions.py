@@ -287,7 +287,9 @@ class Subscriptions:
                 break
             if subscription.takes_gets is None:
                 # Who has no basic.nack has no quorum queues.
-                answer = (yield from takes_gets(subscription.queue)) if self._link.has_nacks else True
+                answer: bool | None = True
+                if self._link.has_nacks:
+                    answer = yield from takes_gets(subscription.queue, self._link.topology)
                 # Beside an exclusive consumer of a classic queue there is none.
                 subscription.learn(takes_gets=subscription.is_exclusive if answer is None else answer)
                 continue

@@ -6,8 +6,11 @@ import pytest
 
 from amqpgate.bridge.v0_10.gets import takes_gets
 from amqpgate.bridge.v0_10.steps import Answer, Call
+from amqpgate.bridge.v0_10.topology import KnownQueue, KnownTopology
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.method import Method
+from amqpgate.wire.v0_10.types import Map, Value
 
 _OF = "PRECONDITION_FAILED - inequivalent arg '%s' for queue 'q' in vhost '/': %s"
 SINGLE = "x-single-active-consumer"
@@ -22,7 +25,7 @@ LENGTH = _OF % ("x-max-length", "received none but current is the value '10' of 
 
 def outcome(*replies: Method | tuple[int, str]) -> tuple[bool | None, list[dict[str, object]]]:
     """What comes of these replies; the arguments of each question."""
-    steps = takes_gets("q")
+    steps = takes_gets("q", KnownTopology())
     asked = []
     call = next(steps)
     for reply in replies:
@@ -84,3 +87,26 @@ def test_it_ends() -> None:
     found, asked = outcome(*replies)
     assert found is None
     assert len(asked) == 12
+
+
+@pytest.mark.parametrize("value", [None, False, True])
+def test_what_was_declared_here_is_known(value: bool | None) -> None:
+    topology = KnownTopology()
+    entries = () if value is None else ((SINGLE.encode(), Value(TypeCode.BOOLEAN, value)),)
+    topology.put_queue("q", KnownQueue(True, False, False, None, Map(entries)))
+    with pytest.raises(StopIteration) as done:
+        next(takes_gets("q", topology))
+    assert done.value.value is (value is not True)
+
+
+def test_it_is_asked_once_until_it_may_be_another_queue() -> None:
+    topology = KnownTopology()
+    steps = takes_gets("q", topology)
+    next(steps)
+    with pytest.raises(StopIteration):
+        steps.send(Answer(amqp.ChannelClose(406, ACTIVE, 50, 10)))
+    with pytest.raises(StopIteration) as done:
+        next(takes_gets("q", topology))
+    assert done.value.value is False
+    topology.drop_queue("q")
+    assert isinstance(next(takes_gets("q", topology)), Call)
