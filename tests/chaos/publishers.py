@@ -48,7 +48,10 @@ class _Publisher(Client):
         self.pace = Pace(plan.rate / max(1, plan.publishers + plan.transactions))
 
     def dial(self) -> Line:
-        return Line.opened(self.dice.choice(self.plan.ports), self.plan.version, tls=self._tls)
+        return self.dialled(self.plan.version)
+
+    def dialled(self, version: str) -> Line:
+        return Line.opened(self.dice.choice(self.plan.ports), version, tls=self._tls)
 
     def template(self, line: Line, routing_key: str) -> Template:
         method = line.words.BasicPublish(exchange="", routing_key=routing_key)
@@ -66,7 +69,12 @@ class _Publisher(Client):
 
 
 class Publisher(_Publisher):
-    """With confirms: a batch to each queue in turn, and one that is to be denied now and then."""
+    """With confirms, which no older version has: a batch to each queue in turn, and one that is to be denied
+    now and then.
+    """
+
+    def dial(self) -> Line:
+        return self.dialled("0-9-1")
 
     def live(self) -> None:
         with self.dial() as line:

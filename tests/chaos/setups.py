@@ -219,13 +219,15 @@ class World:
         setup, names = self.setup, tuple(f"chaos-{number}" for number in range(len(self.setup.queues)))
         classic = tuple(name for name, kind in zip(names, setup.queues, strict=True) if kind == "classic")
         plain = setup.version == "0-9-1"
+        # 0-8 has no confirms, so all that it publishes is in transactions, which quorum queues do not take.
+        needs_none = setup.version == "0-8" and len(classic) == len(names)
         return Plan(
             ports=tuple(wire.port for wire in self.fronts),
             folder=str(self.folder / "clients"),
             version=setup.version,
             queues=names,
             tx_queues=() if setup.version == "0-10" else classic,
-            publishers=0 if setup.version == "0-8" else 2,
+            publishers=0 if needs_none else 2,
             transactions=1 if plain else 2,
             denied=DENIED_KEY if setup.has_all else "",
             added={"x-by": "gate"} if setup.has_all else {},

@@ -209,6 +209,8 @@ def test_a_broker_that_dies(tmp_path_factory: pytest.TempPathFactory, queue: str
         with opened(running) as (client, session):
             session.declare(queue, durable=True)
             session.publish(b"x", queue)
+            # It forgets queues that Mnesia has not written yet.
+            node.eval("mnesia:sync_log().")
             node.kill()
             assert client.expect_close().code == 320
             client.expect_end()

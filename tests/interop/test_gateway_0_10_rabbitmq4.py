@@ -6,9 +6,11 @@ a whole channel. With `AMQPGATE_RABBITMQ_ROOT` all other tests of AMQP 0-10 run 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pika
 import pytest
 
 from amqpgate.wire.generated import v0_10 as amqp
@@ -91,6 +93,46 @@ def test_a_flush_misses_nothing_that_is_in_the_queue(make: Make, queue: str, arg
             session.messages.clear()
             session.accept(message)
         session.ask(amqp.QueueDelete(queue=queue.encode()))
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize(
+    "more", [{}, {"x-delivery-limit": 5}, {"x-dead-letter-exchange": "none", "x-max-length": 1000}], ids=str
+)
+def test_a_flush_of_a_queue_with_a_single_active_consumer(
+    request: pytest.FixtureRequest, tmp_path: Path, queue: str, version: int, more: dict[str, object]
+) -> None:
+    """A quorum queue that has one refuses basic.get, and closes the channel, with all that the client has."""
+    node: RabbitMQ = request.getfixturevalue("rabbitmq4" if version == 4 else "rabbitmq")
+    with making(node, tmp_path) as make:
+        running = make()
+        arguments = {"x-queue-type": "quorum", "x-single-active-consumer": True, **more}
+        with contextlib.closing(pika.BlockingConnection(pika.URLParameters(node.url))) as owner:
+            owner.channel().queue_declare(queue, durable=True, arguments=arguments)
+        with opened(running) as (_, session), opened(running) as (_, other):
+            session.subscribe(queue, credit=0)
+            mine = []
+            for number in range(20):
+                # One is not accepted until the end.
+                bodies = [b"%d" % (3 * number + at) for at in range(3)]
+                for body in bodies:
+                    other.publish(body, queue)
+                for credit in (2, 2):
+                    grant(session, credit)
+                    flush(session)
+                assert [message.body for message in session.messages] == bodies
+                mine += session.messages
+                session.messages.clear()
+                session.accept(*mine[1:])
+                del mine[1:]
+                grant(session, 2)
+                flush(session)
+                assert not session.messages
+            # Nobody consumes meanwhile, so somebody else may.
+            other.subscribe(queue, credit=1)
+            other.publish(b"60", queue)
+            assert other.get().body == b"60"
+            session.accept(*mine)
 
 
 def test_a_flush_keeps_the_order_behind_many_settlements(make: Make, queue: str) -> None:

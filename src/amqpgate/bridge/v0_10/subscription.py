@@ -45,6 +45,7 @@ class Subscription:
         "is_heir",
         "queue",
         "shed",
+        "takes_gets",
         "transfer",
     )
 
@@ -61,6 +62,8 @@ class Subscription:
         self.credit = Credit()
         #: None before there was credit.
         self.consumer: Consumer | None = None
+        #: Whether the queue takes basic.get; None: not known yet.
+        self.takes_gets: bool | None = None
         #: The queue was deleted.
         self.is_gone = False
         #: It is to have a consumer without credit, too: see ``parting``.
@@ -147,6 +150,10 @@ class Subscription:
     def catch_up(self) -> None:
         """It has credit, and is as any other."""
         self.is_ahead = False
+
+    def learn(self, *, takes_gets: bool) -> None:
+        """What the queue is is known now."""
+        self.takes_gets = takes_gets
 
     def rest(self) -> None:
         """Its consumer was ended, until there is credit again."""

@@ -8,7 +8,8 @@ for `work`: what is to be asked of the broker besides.
 subscribe          the queue must be there; an exclusive one consumes at once, to see that nobody else does
 flow               credit; basic.consume is `work`, so if a flush follows at once, nothing is consumed
 flush              what is held, what is on its way to the consumer, then basic.get while there is credit; on
-                   get-empty the credit is 0
+                   get-empty the credit is 0. Of a queue without basic.get (``gets``) what a consumer has got
+                   when it is ended
 stop               the credit is 0; what the broker has sent is held
                    a queue that was deleted is 408 as soon as there is credit, as with qpidd
 cancel             basic.cancel; what comes before its answer is sent within the credit; what was held goes
@@ -46,6 +47,7 @@ from amqpgate.bridge.v0_10.credit import Spent
 from amqpgate.bridge.v0_10.deliveries import ById, Consumer, HeldTransfer, Settling, delivery_of
 from amqpgate.bridge.v0_10.forms import TransferForms
 from amqpgate.bridge.v0_10.frames import FromBroker
+from amqpgate.bridge.v0_10.gets import takes_gets
 from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.steps import Answer, Call, Part, Steps, ask, insist, queue_of
 from amqpgate.bridge.v0_10.subscription import Subscription
@@ -279,12 +281,23 @@ class Subscriptions:
 
     def _flush(self, subscription: Subscription) -> Steps:
         self._send_to([subscription])
+        had_consumer = subscription.consumer is not None
         while self._session is not None and not self._is_full:
             if subscription.held or not subscription.credit.is_there:
                 break
+            if subscription.takes_gets is None:
+                # Who has no basic.nack has no quorum queues.
+                answer: bool | None = True
+                if self._link.has_nacks:
+                    answer = yield from takes_gets(subscription.queue, self._link.topology)
+                # Beside an exclusive consumer of a classic queue there is none.
+                subscription.learn(takes_gets=subscription.is_exclusive if answer is None else answer)
+                continue
             consumer = subscription.consumer
             # To a full one nothing is on its way: the broker counts what it has sent, too.
-            if consumer is None or consumer.is_full:
+            if not subscription.takes_gets:
+                goes_on = yield from self._drain(subscription, consumer)
+            elif consumer is None or consumer.is_full:
                 goes_on = yield from self._get(subscription)
             elif (yield from self._arrives(subscription, consumer)):
                 continue
@@ -298,7 +311,24 @@ class Subscriptions:
             if not goes_on:
                 break
         subscription.credit.clear()
+        if subscription.consumer is not None and not had_consumer:
+            yield from self._consumers.end(subscription.consumer, awaits=True)
+            subscription.rest()
+            self.settling.give_back(self._take_held(subscription))
         return None
+
+    def _drain(self, subscription: Subscription, consumer: Consumer | None) -> Part[bool]:
+        """Whether anything has come, or may come yet, of a queue that has nothing for basic.get.
+
+        A consumer that may get all that there is has got it when it has ended.
+        """
+        if consumer is None or consumer.is_full or not consumer.is_fresh:
+            yield from self._consumers.begin(subscription, awaits=True)
+            return True
+        before = consumer.received
+        yield from self._consumers.end(consumer, awaits=True)
+        subscription.rest()
+        return consumer.received != before
 
     def _get(self, subscription: Subscription) -> Part[bool]:
         """Whether the queue had a message."""

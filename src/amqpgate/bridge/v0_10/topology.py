@@ -118,11 +118,13 @@ STANDARD: Final = {
 class KnownTopology:
     """What is known of one virtual host. It may be shared by the connections to it."""
 
-    __slots__ = ("_bindings", "_exchanges", "_owners", "_queues", "_undone")
+    __slots__ = ("_bindings", "_exchanges", "_gets", "_owners", "_queues", "_undone")
 
     def __init__(self) -> None:
         self._exchanges: _Recent[str, KnownExchange] = _Recent()
         self._queues: _Recent[str, KnownQueue] = _Recent()
+        #: Queues that were asked about: see ``gets``.
+        self._gets: _Recent[str, bool] = _Recent()
         #: Arguments of bindings that were made.
         self._bindings: _Recent[Binding, Table] = _Recent()
         self._undone: _Recent[Binding, None] = _Recent()
@@ -148,11 +150,21 @@ class KnownTopology:
     def put_queue(self, name: str, queue: KnownQueue) -> None:
         """It was declared so."""
         self._queues.put(name, queue, queue.arguments)
+        self._gets.drop(name)
 
     def drop_queue(self, name: str) -> None:
         """It is there no more."""
         self._queues.drop(name)
+        self._gets.drop(name)
         self._owners.pop(name, None)
+
+    def takes_gets(self, queue: str) -> bool | None:
+        """Whether it takes basic.get, as the broker has said; None: it was not asked."""
+        return self._gets.get(queue)
+
+    def put_gets(self, queue: str, *, takes: bool) -> None:
+        """The broker has said whether it takes basic.get."""
+        self._gets.put(queue, takes)
 
     def with_alternate(self, exchange: str) -> tuple[list[str], list[str]]:
         """Exchanges and queues that were declared with this alternate exchange."""

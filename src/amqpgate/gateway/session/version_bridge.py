@@ -287,6 +287,9 @@ class VersionBridge:
         interpreter = self.interpreters[side]
         if side is Side.CLIENT:
             sent = self.crossing.to_client(number, method)
+            if isinstance(method, amqp.ChannelClose | amqp.ChannelCloseOk):
+                # The channel's next use has other deliveries under the same tags.
+                self._late.pop(number, None)
         else:
             sent = tuple(
                 one

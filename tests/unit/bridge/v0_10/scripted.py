@@ -58,11 +58,16 @@ class ScriptedQueue:
 
     A lazy one with a ``soft_limit`` is a quorum queue: the channel tells it of so many settlements, and of
     the rest once it has applied these, which may be behind the answer to basic.get. Its answer to
-    queue.declare waits for none.
+    queue.declare waits for none. With a single active consumer it has no basic.get.
     """
 
     def __init__(
-        self, say: Callable[[int, FromBroker], None], *, is_lazy: bool = False, soft_limit: int = 0
+        self,
+        say: Callable[[int, FromBroker], None],
+        *,
+        is_lazy: bool = False,
+        soft_limit: int = 0,
+        has_single_active: bool = False,
     ) -> None:
         self.ready: list[Message] = []
         self.consumers: deque[Consumer] = deque()
@@ -71,6 +76,7 @@ class ScriptedQueue:
         self.rejected: list[int] = []
         self.asked: list[Method] = []
         self.is_there = True
+        self.has_single_active = has_single_active
         self._say = say
         self._is_lazy = is_lazy
         self._soft_limit = soft_limit
@@ -155,6 +161,13 @@ class ScriptedQueue:
         match method:
             case amqp.ChannelOpen():
                 return amqp.ChannelOpenOk()
+            case amqp.QueueDeclare(passive=False, arguments=arguments):
+                # What is asked for is never what is there.
+                (asked,) = arguments
+                now = "current is 'true'" if self.has_single_active else "current is none"
+                return amqp.ChannelClose(
+                    406, f"inequivalent arg '{asked}' for queue 'q' in vhost '/': {now}", 50, 10
+                )
             case amqp.QueueDeclare(queue=name):
                 if name != QUEUE or not self.is_there:
                     return amqp.ChannelClose(404, "no queue", 50, 10)
@@ -172,6 +185,8 @@ class ScriptedQueue:
             case amqp.BasicCancel(consumer_tag=tag):
                 self.consumers = deque(one for one in self.consumers if one.tag != tag)
                 return amqp.BasicCancelOk(tag)
+            case amqp.BasicGet() if self.has_single_active:
+                return amqp.ChannelClose(405, "basic.get operations are not supported", 60, 70)
             case amqp.BasicGet():
                 if not self.ready:
                     return amqp.BasicGetEmpty()
@@ -208,11 +223,13 @@ class ScriptedQueue:
 
     def _dispatch(self) -> None:
         while self.ready:
-            consumer = next((one for one in self.consumers if one.unacked < one.prefetch), None)
+            may_get = list(self.consumers)[: 1 if self.has_single_active else None]
+            consumer = next((one for one in may_get if one.unacked < one.prefetch), None)
             if consumer is None:
                 break
-            self.consumers.remove(consumer)
-            self.consumers.append(consumer)
+            if not self.has_single_active:
+                self.consumers.remove(consumer)
+                self.consumers.append(consumer)
             consumer.unacked += 1
             self._coming.append((consumer, self.ready.pop(0)))
         if not self._is_lazy:
@@ -302,14 +319,23 @@ class Stage:
     """The client says something, the broker's answers arrive when the test lets them."""
 
     def __init__(
-        self, *, is_lazy: bool = False, soft_limit: int = 0, first_id: int = 0, has_nacks: bool = False
+        self,
+        *,
+        is_lazy: bool = False,
+        soft_limit: int = 0,
+        first_id: int = 0,
+        has_nacks: bool = False,
+        has_single_active: bool = False,
     ) -> None:
         self.client = Client()
         self.client.next = first_id
         #: What the broker has said, and is not heard yet.
         self.said: deque[tuple[int, FromBroker]] = deque()
         self.queue = ScriptedQueue(
-            lambda channel, told: self.said.append((channel, told)), is_lazy=is_lazy, soft_limit=soft_limit
+            lambda channel, told: self.said.append((channel, told)),
+            is_lazy=is_lazy,
+            soft_limit=soft_limit,
+            has_single_active=has_single_active,
         )
         self._asked: deque[tuple[int, Method]] = deque()
         link = BrokerLink(

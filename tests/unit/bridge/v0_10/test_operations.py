@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from attrs import evolve
 
 from amqpgate.policy.engine.operations import OPERATIONS
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -56,6 +57,11 @@ SAID: Final[dict[str, tuple[Command, ...]]] = {
     ),
     "`exchange.bound`": (amqp10.ExchangeBound(exchange=b"e", queue=b"q"),),
 }
+#: Rows whose order is not the table's.
+FLUSHES: Final = (
+    "`message.flush` with credit",
+    "`message.flush`, of a queue that was not declared through this connection",
+)
 #: What touches nothing.
 FREE: Final = (
     amqp10.MessageCancel(destination=b"d"),
@@ -137,8 +143,16 @@ def test_a_flush_gets_what_there_is(lab: Lab) -> None:
     flush = amqp10.MessageFlush(destination=b"d")
     asked = judged(lab, lambda: (lab.do(credit), lab.do(flush)))
     assert asked[0] == "`basic.consume`"
-    said = rows()["`message.flush` with credit"]
+    said = rows()[FLUSHES[0]]
     assert {*asked[1:]} == set(said.partition(", both")[0].split(", "))
+
+
+def test_a_flush_asks_what_another_connections_queue_is(lab: Lab) -> None:
+    for command in (evolve(SUBSCRIBE, queue=b"their-queue"), BYTES, ONE):
+        lab.do(command)
+    asked = judged(lab, lambda: lab.do(amqp10.MessageFlush(destination=b"d")))
+    first, _, rest = rows()[FLUSHES[1]].partition(", once, and then the same")
+    assert (first in asked, bool(rest)) == (True, True)
 
 
 @pytest.mark.parametrize("command", FREE, ids=lambda command: command.NAME)
@@ -158,7 +172,7 @@ def test_every_command_has_a_row(lab: Lab) -> None:
     free = next(said for said, judged in rows().items() if judged == "none that touches a resource")
     refused = next(said for said, judged in rows().items() if "540" in judged)
     assert named(free) == {command.NAME for command in FREE}
-    assert set(rows()) == {*SAID, "`message.transfer`", "`message.flush` with credit", free, refused}
+    assert set(rows()) == {*SAID, "`message.transfer`", *FLUSHES, free, refused}
     known = {command.NAME for command in COMMANDS.values()}
     classes = {name.partition(".")[0] for name in known - named(" ".join(rows()))}
     assert named(" ".join(rows())) <= known

@@ -325,6 +325,23 @@ def test_flush_at_once_gets_and_consumes_nothing() -> None:
     assert [message.body for message in stage.queue.ready] == [b"3"]
 
 
+def test_flush_consumes_of_a_queue_that_has_nothing_to_be_got() -> None:
+    """A quorum queue with a single active consumer. The consumer is there until the flush is complete."""
+    stage = Stage(has_nacks=True, has_single_active=True)
+    stage.publish(b"1", b"2", b"3")
+    stage.do(subscribe(), mode(CREDIT), byte_credit())
+    stage.take_asked()
+    assert stage.do(messages(2), amqp10.MessageFlush(destination=b"d")) == [b"1", b"2"]
+    assert len(stage.queue.consumers) == 0
+    assert "queue.declare" in names(stage)
+    assert stage.do(byte_credit(), messages(2), amqp10.MessageFlush(destination=b"d")) == [b"3"]
+    assert len(stage.queue.consumers) == 0
+    # What it is is asked for once.
+    assert "queue.declare" not in names(stage)
+    stage.publish(b"4")
+    assert [message.body for message in stage.queue.ready] == [b"4"]
+
+
 def test_flush_of_an_empty_queue_takes_the_credit() -> None:
     stage = stage_with()
     assert stage.do(messages(2), amqp10.MessageFlush(destination=b"d")) == []

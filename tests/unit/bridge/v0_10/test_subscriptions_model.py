@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from attrs import define
+from attrs import define, frozen
 from hypothesis import event, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
@@ -19,6 +19,14 @@ from tests.unit.bridge.v0_10.scripted import Stage, Transfer, byte_credit, messa
 INFINITE: Final = 0xFFFF_FFFF
 NAMES: Final = (b"a", b"b")
 SIZES: Final = (0, 1, 40, 200)
+
+
+@frozen
+class Queue:
+    """``soft_limit`` is that of a lazy one, None: it is not lazy."""
+
+    soft_limit: int | None = None
+    has_single_active: bool = False
 
 
 @define(eq=False)
@@ -65,9 +73,13 @@ class Granted:
 class Play:
     """A client with subscriptions on one queue; each message's body begins with its position."""
 
-    def __init__(self, names: tuple[bytes, ...], *, soft_limit: int | None, accept_mode: int = 0) -> None:
-        """``soft_limit`` is that of a lazy queue, None: it is not lazy."""
-        self.stage = Stage(is_lazy=soft_limit is not None, soft_limit=soft_limit or 0)
+    def __init__(self, names: tuple[bytes, ...], queue: Queue, *, accept_mode: int = 0) -> None:
+        self.stage = Stage(
+            is_lazy=queue.soft_limit is not None,
+            soft_limit=queue.soft_limit or 0,
+            has_nacks=queue.has_single_active,
+            has_single_active=queue.has_single_active,
+        )
         self.accept_mode = accept_mode
         self.names = names
         self.granted = {name: Granted() for name in names}
@@ -234,13 +246,14 @@ EVERYTHING: Final = [
     *["publish", "hear", "flow", "flow", "flow", "complete", "accept", "release", "reject", "flush"],
     *["stop", "mode", "cancel", "quiet"],
 ]
-QUEUES: Final = st.sampled_from((None, 0, 1, 2))
+LAZY: Final = (Queue(0), Queue(1), Queue(2), Queue(1, has_single_active=True))
+QUEUES: Final = st.sampled_from((Queue(), *LAZY))
 IN_ORDER: Final = [action for action in EVERYTHING if action not in ("release", "cancel")]
 
 
 @given(st.data(), QUEUES)
-def test_nothing_is_lost_or_comes_twice_and_credit_holds(data: DataObject, soft_limit: int | None) -> None:
-    play = Play(NAMES, soft_limit=soft_limit)
+def test_nothing_is_lost_or_comes_twice_and_credit_holds(data: DataObject, queue: Queue) -> None:
+    play = Play(NAMES, queue)
     for _ in range(data.draw(st.integers(1, 40))):
         _do(play, data, EVERYTHING)
     play.quiet()
@@ -249,8 +262,8 @@ def test_nothing_is_lost_or_comes_twice_and_credit_holds(data: DataObject, soft_
 
 
 @given(st.data(), QUEUES)
-def test_order_is_kept(data: DataObject, soft_limit: int | None) -> None:
-    play = Play((b"a",), soft_limit=soft_limit)
+def test_order_is_kept(data: DataObject, queue: Queue) -> None:
+    play = Play((b"a",), queue)
     for _ in range(data.draw(st.integers(1, 40))):
         _do(play, data, IN_ORDER)
     play.quiet()
@@ -259,7 +272,7 @@ def test_order_is_kept(data: DataObject, soft_limit: int | None) -> None:
 
 @given(st.data())
 def test_flush_is_complete_when_there_was_nothing_more(data: DataObject) -> None:
-    play = Play((b"a",), soft_limit=data.draw(st.sampled_from((0, 1, 2))))
+    play = Play((b"a",), data.draw(st.sampled_from(LAZY)))
     play.subscribe(b"a")
     for _ in range(data.draw(st.integers(1, 6))):
         for _ in range(data.draw(st.integers(0, 5))):
@@ -283,7 +296,7 @@ def test_flush_is_complete_when_there_was_nothing_more(data: DataObject) -> None
 
 @given(st.data())
 def test_who_accepts_nothing_gets_everything_once(data: DataObject) -> None:
-    play = Play(NAMES, soft_limit=data.draw(QUEUES), accept_mode=1)
+    play = Play(NAMES, data.draw(QUEUES), accept_mode=1)
     actions = [action for action in EVERYTHING if action not in ("accept", "release", "reject")]
     for _ in range(data.draw(st.integers(1, 40))):
         _do(play, data, actions)

@@ -17,6 +17,7 @@ from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from tests.support.frames import content_frames
 from tests.support.metrics import sample_value
 from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
@@ -306,6 +307,31 @@ def test_and_not_in_the_middle_of_a_message(full: Conversation) -> None:
     full.client.octets(encode_frame(3, 1, b"two"))
     assert broker.frame().payload == b"two"
     assert broker.expect(amqp.BasicNack, 1).delivery_tag == 3
+
+
+def test_and_not_when_the_broker_has_closed_the_channel(full: Conversation) -> None:
+    """On the next one of that number its tags are other messages'."""
+    client, broker = full.client, full.broker.talker
+    whole = content_frames(1, amqp.BasicPublish(routing_key="q"), amqp.BasicProperties(), b"onetwo", 11)
+    client.say(amqp.BasicCancel("b"), 1)
+    client.octets(whole[:-11])
+    broker.expect(amqp.BasicCancel, 1)
+    broker.expect(amqp.BasicPublish, 1)
+    assert [broker.frame().type, broker.frame().payload] == [2, b"one"]
+    broker.say(amqp.BasicCancelOk("b"), 1)
+    client.expect(amqp.BasicCancelOk, 1)
+    broker.say(amqp.ChannelClose(404, "NOT_FOUND - no", 50, 10), 1)
+    client.expect(amqp.ChannelClose, 1)
+    client.octets(whole[-11:])
+    assert broker.frame().payload == b"two"
+    client.say(amqp.ChannelCloseOk(), 1)
+    broker.expect(amqp.ChannelCloseOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
+    client.octets(whole)
+    broker.expect(amqp.BasicPublish, 1)
+    assert [broker.frame().type for _ in range(3)] == [2, 3, 3]
+    client.say(amqp.QueueDeclare(queue="q"), 1)
+    assert isinstance(broker.hear()[1], amqp.QueueDeclare)
 
 
 def test_the_client_ends_the_consumer_that_is_there_now(full: Conversation) -> None:

@@ -60,7 +60,7 @@ def cut(assembly: Assembly, most: int) -> Assembly:
 class _Unfinished:
     """An assembly that is not whole."""
 
-    __slots__ = ("flags", "frames", "is_within", "kind", "segments", "size")
+    __slots__ = ("flags", "frames", "is_within", "kind", "segments")
 
     def __init__(self) -> None:
         #: The segment that came last, or is coming, and whether it is the first, the last, both or neither.
@@ -68,11 +68,10 @@ class _Unfinished:
         self.flags = 0
         #: Some of its frames are still to come.
         self.is_within = False
+        # A peer may send frames without a payload: each takes its own bytes, and no object.
         #: Payloads, by type of segment.
-        self.segments: dict[int, list[bytes]] = {}
-        self.frames: list[bytes] = []
-        #: Bytes of all frames.
-        self.size = 0
+        self.segments: dict[int, bytearray] = {}
+        self.frames = bytearray()
 
     def is_next(self, flags: int, kind: int) -> bool:
         """Whether a frame may come now."""
@@ -129,7 +128,7 @@ class AssemblyReader(AssemblyCutter):
         self._add(assembly, flags, kind, payload, frame)
         if flags & _ENDING != _ENDING:
             return None
-        segments = {name: b"".join(parts) for name, parts in assembly.segments.items()}
+        segments = {name: bytes(payload) for name, payload in assembly.segments.items()}
         self._drop(key)
         return Assembly(
             channel,
@@ -137,28 +136,27 @@ class AssemblyReader(AssemblyCutter):
             segments[CONTROL if kind == CONTROL else COMMAND],
             segments.get(HEADER),
             segments.get(BODY),
-            b"".join(assembly.frames),
+            bytes(assembly.frames),
         )
 
     def _add(self, assembly: _Unfinished, flags: int, kind: int, payload: bytes, frame: bytes) -> None:
         was_partial = assembly.is_within and assembly.kind != BODY
         assembly.kind, assembly.flags = kind, flags & _SEGMENT_FLAGS
         assembly.is_within = not flags & LAST_FRAME
-        parts = assembly.segments.setdefault(kind, [])
-        parts.append(payload)
-        assembly.frames.append(frame)
-        assembly.size += len(frame)
+        segment = assembly.segments.get(kind)
+        if segment is None:
+            segment = assembly.segments[kind] = bytearray()
+        segment += payload
+        assembly.frames += frame
         self._kept += len(frame)
         self._partial += int(assembly.is_within and kind != BODY) - int(was_partial)
-        if self._partial > MOST_PARTIAL or (
-            kind != BODY and len(parts) > 1 and sum(map(len, parts)) > MOST_FRAME_SIZE
-        ):
+        if self._partial > MOST_PARTIAL or (kind != BODY and len(segment) > MOST_FRAME_SIZE):
             raise ProtocolViolation(506, "too much of commands and headers that are not whole")
         if self._kept > self._most_body:
             raise ProtocolViolation(506, f"messages of more than {self._most_body} bytes")
 
     def _drop(self, key: int) -> None:
         assembly = self._open.pop(key)
-        self._kept -= assembly.size
+        self._kept -= len(assembly.frames)
         self._partial -= int(assembly.is_within and assembly.kind != BODY)
         self._stale.discard(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -150,3 +151,30 @@ def test_smaller_frames() -> None:
     assert cut(flush, 1000) == flush
     with pytest.raises(ProtocolViolation):
         cut(assembly, 20)
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"), [(1, b""), (2, b""), (3, b""), (3, b"x"), (3, b"12345678")], ids=str
+)
+def test_a_segment_of_many_frames_takes_its_own_bytes(kind: int, payload: bytes) -> None:
+    """Twice, its payload and its frames. Of frames without a payload any segment may have many, so nothing
+    is done for each of those that have come.
+    """
+    flags = {1: B, 2: 0, 3: E}[kind]
+    begin = (frame(B | b | e, 1, _COMMAND, channel=3), frame(b | e, 2, _HEADER, channel=3))[: kind - 1]
+    many = frame(flags | b, kind, payload, channel=3) + frame(flags, kind, payload, channel=3) * 20_000
+    reader = AssemblyReader(1 << 20)
+    tracemalloc.start()
+    try:
+        assert not list(reader.feed(b"".join(begin)))
+        before, _ = tracemalloc.get_traced_memory()
+        assert not list(reader.feed(many))
+        # Bytes that were read are kept until more come.
+        assert not list(reader.feed(frame(flags, kind, payload, channel=3)))
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 2 * len(many) * 9 // 8
+    if kind == 3:
+        [whole] = reader.feed(frame(E | e, 3, b"", channel=3))
+        assert whole.body == payload * 20_002
