@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import attrs
 
@@ -22,6 +23,10 @@ class Report:
     #: Copies that came more than once; those of them of which the broker, or the gateway, said so not.
     twice: int
     unmarked: list[str]
+    #: Of these what one process of the gateway delivered both times: it should have known.
+    unmarked_by_one: list[str]
+    #: What is known of each of these: its delay, when it came, and what was killed since.
+    stories: list[str]
     odd: list[str]
     outages: int
     late: dict[str, float]
@@ -68,7 +73,32 @@ def report(course: Course, waiting: int) -> Report:
         waiting,
         len(twice),
         unmarked,
+        [copy for copy in unmarked if _is_of_one_process(course, copy)],
+        [_story(course, copy) for copy in unmarked],
         course.odd,
         len(course.outages),
         {name: round(value, 4) for name, value in late.items()},
     )
+
+
+def _is_of_one_process(course: Course, copy: str) -> bool:
+    """Whether a gateway delivered this copy again, and did not say so. What came while one started is of
+    the one before: it was on its way."""
+    marks = [
+        (sum(end <= when for _, end, what in course.outages if what == "gateway"), is_again)
+        for when, is_again in course.came[copy]
+    ]
+    return any(process == before for (before, _), (process, is_again) in pairwise(marks) if not is_again)
+
+
+def _story(course: Course, copy: str) -> str:
+    if copy not in course.confirmed:
+        return f"{copy}: not confirmed; came {_times(course, copy, course.came[copy][0][0])}"
+    sent, delay, _ = course.confirmed[copy]
+    last = course.came[copy][-1][0]
+    killed = [f"{what} {begin - sent:.1f}" for begin, _, what in course.outages if sent - 5 < begin < last]
+    return f"{copy}: for {delay / 1000} s; came {_times(course, copy, sent)}; killed {', '.join(killed)}"
+
+
+def _times(course: Course, copy: str, since: float) -> str:
+    return ", ".join(f"{when - since:.1f}{' marked' * is_again}" for when, is_again in course.came[copy])

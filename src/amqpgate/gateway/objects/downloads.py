@@ -114,8 +114,7 @@ class Download:
             else:
                 on_read(result)
 
-        self._is_busy = True
-        self.threads.start(Work.FILE, work, done)
+        self._is_busy = self.threads.start(Work.FILE, work, done, lambda _: file.close())
 
     def close(self) -> None:
         """It is not needed any more."""
@@ -128,8 +127,7 @@ class Download:
         if self._is_closed:
             self._release()
             return
-        self._is_busy = True
-        self.threads.start(Work.GET, self._fetch, self._fetched)
+        self._is_busy = self.threads.start(Work.GET, self._fetch, self._fetched, lambda file: file.close())
 
     def _fetch(self) -> BinaryIO:
         """In a thread."""

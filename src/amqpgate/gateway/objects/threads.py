@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable
 from enum import Enum
@@ -79,10 +78,18 @@ class StoreThreads:
                 pool.close()
             self._pools.clear()
 
-    def start(self, kind: Work, work: Callable[[], T], done: Callable[[T | StoreError], None]) -> None:
+    def start(
+        self,
+        kind: Work,
+        work: Callable[[], T],
+        done: Callable[[T | StoreError], None],
+        undo: Callable[[T], None] | None = None,
+    ) -> bool:
         """Do it in a thread, and then call ``done`` on the gateway's, in no upcall.
 
-        What else than `StoreError` it raises is a defect: it is logged, and told as one.
+        False: the gateway does not run. What else than `StoreError` it raises is a defect: it is logged, and
+        told as one. If the gateway has ended meanwhile nobody hears of the result: ``undo`` gets it, in the
+        thread.
         """
 
         def run() -> None:
@@ -95,17 +102,23 @@ class StoreThreads:
                 log_failure(log, "a claim check failed")
                 result = StoreError(f"cannot use the object store: {type(error).__name__}")
                 result.__cause__ = error
-            self.soon(lambda: done(result))
+            if (
+                not self.soon(lambda: done(result))
+                and undo is not None
+                and not isinstance(result, StoreError)
+            ):
+                undo(result)
 
         if self._soon is None:
-            return
+            return False
         pool = self._pools.get(kind)
         if pool is None:
             pool = self._pools[kind] = _Pool(f"claims-{kind.value}", THREADS[kind])
         pool.submit(run)
+        return True
 
-    def soon(self, call: Callable[[], None]) -> None:
-        """Call it on the gateway's thread, in no upcall. Safe from all threads; nothing once it has ended."""
+    def soon(self, call: Callable[[], None]) -> bool:
+        """Call it on the gateway's thread, in no upcall. Safe from all threads. False: it has ended."""
 
         def contained() -> None:
             try:
@@ -114,6 +127,10 @@ class StoreThreads:
                 log_failure(log, "a claim check failed")
 
         soon = self._soon
-        if soon is not None:
-            with contextlib.suppress(trio.RunFinishedError):
-                soon(contained)
+        if soon is None:
+            return False
+        try:
+            soon(contained)
+        except trio.RunFinishedError:
+            return False
+        return True

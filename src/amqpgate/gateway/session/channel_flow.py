@@ -40,6 +40,8 @@ class ChannelFlows:
     on_change: Callable[[], None]
     #: Whether somebody else wants to be shown what the client of a channel settles.
     are_settles_watched: Callable[[int], bool] = lambda _: False
+    #: The delivery tag from which on the client of a channel has seen none. None: it has seen all.
+    hidden_from: Callable[[int], int | None] = lambda _: None
     #: Deliveries that the client may have and not acknowledge on all channels; 0: any number.
     limit_of_all: int = 0
     _held: dict[int, HeldDeliveries] = attrs.field(factory=dict, init=False)
@@ -66,6 +68,12 @@ class ChannelFlows:
         state = self.channels.states.remembered(number)
         return None if state is None or state.consuming is None else state.consuming.prefetch
 
+    def is_acked(self, number: int, tag: str) -> bool:
+        """Whether the broker counts what a consumer is sent as acknowledged. Also where that is not known."""
+        consuming = self.channels.states[number].consuming
+        consumer = None if consuming is None else consuming.tags.get(tag)
+        return consumer is None or consumer.no_ack
+
     def for_client(self, number: int, method: amqp.BasicDeliver) -> amqp.BasicDeliver:
         """The delivery with the client's name of the consumer (`channel_prefetch`)."""
         prefetch = self.prefetch(number)
@@ -78,8 +86,10 @@ class ChannelFlows:
         """What there is of the channel, or something new. ``has_deliveries``: the client may have some."""
         held = self._held.get(number)
         if held is None:
-            table = self.channels.table
+            table, hidden = self.channels.table, self.hidden_from(number)
             tags = table.unacked_tags(number) if has_deliveries else []
+            if tags and hidden is not None:
+                tags = [(first, min(end, hidden)) for first, end in tags if first < hidden]
             out = Unacked(stretches=tags or [], next=tags[-1][1] if tags else 0)
             out.blurred = 0 if tags is not None else None
             held = self._held[number] = HeldDeliveries(out)

@@ -42,6 +42,7 @@ from amqpgate.gateway.session.claim_reference import ClaimKeys, Reference, claim
 from amqpgate.gateway.session.claim_room import KeptFrames
 from amqpgate.gateway.session.claim_settlement import HiddenDeliveries
 from amqpgate.gateway.session.content import pass_sent
+from amqpgate.gateway.session.held_deliveries import HeldDelivery
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.session import Session
 from amqpgate.logs import RECURRING
@@ -63,6 +64,8 @@ class Restoring:
     #: Passes the method on.
     begin: Callable[[], None]
     header: ContentHeader
+    #: What is kept of it on a channel that is stopped or limited; None: it was neither when it came.
+    held: HeldDelivery | None = None
     reference: Reference | None = None
     download: Download | None = None
     #: Bytes of the body that have been read of its file.
@@ -130,10 +133,9 @@ class ClaimedDeliveries:
         elif channel not in self._under_way:
             return False
         if self.session.relay.channels.due(Side.UPSTREAM, channel) == METHOD_NEXT:
-            # In a later call, for the scanner is about to count what it has shown.
-            one = self._under_way[channel]
-            self.session.relay.channels.hold(Side.UPSTREAM, channel)
-            self.stores.threads.soon(lambda: self._guarded(one, self._fetch))
+            one = self._under_way.pop(channel)
+            if not self._is_kept(one):
+                self._wait_for(one)
         return True
 
     def keeps(self, channel: int, frame: memoryview) -> bool:
@@ -157,6 +159,32 @@ class ClaimedDeliveries:
                 one.download.close()
         self._under_way.clear()
 
+    def _is_kept(self, one: Restoring) -> bool:
+        """Whether its channel is stopped or limited, and keeps the reference until the client may have it.
+        Then it is no more under way here."""
+        bridge, method, channel = self.session.bridge, one.method, one.channel
+        if bridge is None or not isinstance(method, amqp.BasicDeliver):
+            return False
+        header = encode_frame(amqp.FRAME_HEADER, channel, encode_header(one.header))
+
+        def fetch(held: HeldDelivery) -> None:
+            self._wait_for(
+                Restoring(channel, method, one.begin, decode_header(memoryview(held.frames)[7:-1]), held)
+            )
+
+        if not bridge.flow_control.keeps_reference(channel, method, memoryview(header), fetch):
+            return False
+        self.hidden.show(channel)
+        self._tell_watchers(one)
+        return True
+
+    def _wait_for(self, one: Restoring) -> None:
+        """Its channel waits for the body. This may be within an upcall: the scanner is about to count what it
+        has shown, so the body is asked for in a later call."""
+        self._under_way[one.channel] = one
+        self.session.relay.channels.hold(Side.UPSTREAM, one.channel)
+        self.stores.threads.soon(lambda: self._guarded(one, self._fetch))
+
     # -- outside of upcalls --------------------------------------------------------------------
 
     def _guarded(self, one: Restoring, act: Callable[[Restoring], None]) -> None:
@@ -175,7 +203,7 @@ class ClaimedDeliveries:
             self.session.fail(violation)
 
     def _fetch(self, one: Restoring) -> None:
-        if self._is_closed(one):
+        if self._is_in_vain(one):
             return
         claim_check = self._claim_check()
         reference = self.keys.read(claim_of(one.header), self.session.principal.vhost)
@@ -201,18 +229,29 @@ class ClaimedDeliveries:
         compatibility = self.session.session_policies.compatibility
         return None if compatibility is None else compatibility.claim_check
 
-    def _is_closed(self, one: Restoring) -> bool:
-        """Whether its channel closes: then nobody waits for the message, nor for an ack, and it goes on."""
-        session, number = self.session, one.channel
-        if session.relay.channels.state(number) == OPEN:
-            state = session.channels.states.remembered(number)
-            if state is None or state.close is None:
-                return False
+    def _is_in_vain(self, one: Restoring) -> bool:
+        """Whether nobody waits for the message, nor for an ack: its channel closes, or the broker has it
+        again. Then the channel goes on."""
+        if not self._closes(one.channel) and not self._is_given_back(one):
+            return False
         self._release(one)
         return True
 
+    def _is_given_back(self, one: Restoring) -> bool:
+        if one.held is None or self.session.bridge is None:
+            return False
+        held = self.session.bridge.channel_flows.get(one.channel)
+        return held is None or held.fetching is not one.held
+
+    def _closes(self, number: int) -> bool:
+        session = self.session
+        if session.relay.channels.state(number) != OPEN:
+            return True
+        state = session.channels.states.remembered(number)
+        return state is not None and state.close is not None
+
     def _fetched(self, one: Restoring, error: StoreError | None) -> None:
-        if self._is_closed(one):
+        if self._is_in_vain(one):
             return
         if isinstance(error, ObjectLostError):
             self._lose(one, str(error))
@@ -222,21 +261,44 @@ class ClaimedDeliveries:
             self._begin(one)
 
     def _begin(self, one: Restoring) -> None:
-        session, channel = self.session, one.channel
-        relay = session.relay
+        session, channel, bridge = self.session, one.channel, self.session.bridge
+        if one.held is not None and bridge is not None:
+            is_shown = bridge.flow_control.shows(channel, one.held, lambda: self._show(one))
+        elif self._is_kept(one):
+            # The channel has been stopped or limited since it came.
+            is_shown = False
+        else:
+            is_shown = True
+            self._show(one)
+        if not is_shown:
+            self._release(one)
+            return
         assert one.reference is not None, "it has been read"
-        header = encode_header(restored(one.header, one.reference))
-        frame = memoryview(encode_frame(amqp.FRAME_HEADER, channel, header))
-        self.hidden.show(channel)
-        one.begin()
-        for observer in session.session_policies.watchers:
-            observer.content(Side.UPSTREAM, channel, frame)
-        pass_sent(session, channel, frame)
         more = one.reference.byte_count - one.header.body_size
-        relay.down.add_body(more)
+        session.relay.down.add_body(more)
         for bucket in session.limits.buckets(DELIVERED[1]):
             bucket.take(more)
         self._go_on(one)
+
+    def _show(self, one: Restoring) -> None:
+        """Method and header go to the client."""
+        self.hidden.show(one.channel)
+        one.begin()
+        if one.held is None:
+            self._tell_watchers(one)
+        pass_sent(self.session, one.channel, self._header_of(one))
+
+    def _tell_watchers(self, one: Restoring) -> None:
+        frame = self._header_of(one)
+        for observer in self.session.session_policies.watchers:
+            observer.content(Side.UPSTREAM, one.channel, frame)
+
+    def _header_of(self, one: Restoring) -> memoryview:
+        """The frame of the message's header as it was published; of the reference's where that is forged."""
+        vhost = self.session.principal.vhost
+        reference = one.reference or self.keys.read(claim_of(one.header), vhost)
+        header = one.header if reference is None else restored(one.header, reference)
+        return memoryview(encode_frame(amqp.FRAME_HEADER, one.channel, encode_header(header)))
 
     def _go_on(self, one: Restoring) -> None:
         """The next piece of the body, or the end."""
@@ -265,25 +327,12 @@ class ClaimedDeliveries:
         session, method = self.session, one.method
         log.warning("session %s: a message whose body is lost: %s", session.id, why, extra=RECURRING)
         if isinstance(method, amqp.BasicDeliver):
+            if one.held is not None and session.bridge is not None:
+                session.bridge.flow_control.lose(one.channel, one.held)
             if self._is_acked(one.channel, method.consumer_tag):
                 self._reject(one.channel, method.delivery_tag)
             self._release(one)
             return
-        if isinstance(method, amqp.BasicGetOk) and self._was_got(one.channel, method.delivery_tag):
-            # Or the next one to ask would get it again, and no other.
-            self._reject(one.channel, method.delivery_tag)
-        self._close(one, 404, f"the body of a message is lost: {why}")
-
-    def _reject(self, channel: int, tag: int) -> None:
-        """The broker is not to deliver it again."""
-        reject = amqp.BasicReject(tag, requeue=False)
-        settlement.settled(self.session.relay.channels, channel, reject)
-        self.session.channels.send(Side.UPSTREAM, channel, reject)
-
-    def _was_got(self, channel: int, tag: int) -> bool:
-        """Whether the broker waits for an ack of a message that was asked for."""
-        unacked = self.session.relay.channels.unacked_tags(channel)
-        return unacked is not None and any(first <= tag < end for first, end in unacked)
 
     def _is_acked(self, channel: int, tag: str) -> bool:
         """Whether the broker waits for an ack."""
@@ -303,7 +352,7 @@ class ClaimedDeliveries:
     def _refuse(self, one: Restoring) -> None:
         """Close the channel, but not within a message of its client's: that is a 505 to the broker."""
         channels = self.session.relay.channels
-        if one.refusal is None or self._is_closed(one):
+        if one.refusal is None or self._is_in_vain(one):
             return
         if channels.due(Side.CLIENT, one.channel) in (METHOD_NEXT, HELD_NEXT):
             self.session.channels.refuse(one.channel, one.refusal)
@@ -332,5 +381,5 @@ class ClaimedDeliveries:
             state = session.channels.states.remembered(channel)
             if state is not None and state.waiting:
                 session.publishes.publish_denial.message_ended(channel)
-            if session.bridge is not None:
-                session.bridge.flow_control.sent(channel)
+            if session.bridge is not None and not self._closes(channel):
+                session.bridge.flow_control.go_on(channel)

@@ -29,6 +29,10 @@ class HiddenDeliveries:
         """Whether there is one on a channel."""
         return channel in self._tags
 
+    def first(self, channel: int) -> int | None:
+        """Its delivery tag; None: there is none on this channel."""
+        return self._tags.get(channel)
+
     def hide(self, channel: int, method: Sent) -> None:
         """A message has come, and its client is not shown it yet."""
         if not isinstance(method, amqp.BasicReturn):

@@ -35,6 +35,9 @@ class SettleClaiming(Protocol):
     def __contains__(self, channel: int) -> bool:
         """Whether there is one on a channel."""
 
+    def first(self, channel: int) -> int | None:
+        """Its delivery tag; None: there is none on this channel."""
+
 
 class DeliveryClaiming(Protocol):
     """Of the broker's."""

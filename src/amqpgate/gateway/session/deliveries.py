@@ -14,6 +14,7 @@ from amqpgate.gateway.session.delays import SENT
 from amqpgate.gateway.session.observer import Message, Sent
 from amqpgate.gateway.session.session_end import CloseState
 from amqpgate.policy import Peek
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
         show = Show.HEADER if is_shown else Show.NOTHING
         session.relay.channels.expect_header(Side.UPSTREAM, channel, flow, show)
     if session.session_policies.claims is not None and is_shown:
-        kept = memoryview(bytes(frame))
+        is_named = session.bridge is not None and isinstance(method, amqp.BasicDeliver)
+        # A consumer may have another tag at the broker.
+        kept = memoryview(method_frame(channel, method) if is_named else bytes(frame))
         session.session_policies.claims.deliveries.expect(
             channel, method, lambda: begin_message(session, channel, method, kept, queue)
         )

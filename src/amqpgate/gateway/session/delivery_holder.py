@@ -45,6 +45,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.held_deliveries import ROOM, HeldBytes, HeldDeliveries, HeldDelivery
+from amqpgate.gateway.session.held_references import HeldReferences, before_references
 from amqpgate.gateway.session.settlement import Settling
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -65,6 +66,10 @@ class DeliveryHolder:
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
     _bytes: HeldBytes = attrs.field(factory=HeldBytes, init=False)
+    references: HeldReferences = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.references = HeldReferences(self.flows, self._bytes)
 
     def resume(self, number: int) -> bytes:
         """The client wants deliveries again; what may go of what was kept."""
@@ -72,7 +77,7 @@ class DeliveryHolder:
         if held is None:
             return b""
         held.resume()
-        return self._passed(number, held)
+        return self.release(number)
 
     def release(self, number: int) -> bytes:
         """What may go now; nothing within another message to the client."""
@@ -158,9 +163,7 @@ class DeliveryHolder:
         held.begin()
         match method:
             case amqp.BasicDeliver(consumer_tag=tag, delivery_tag=delivery):
-                consuming = self.flows.channels.states[number].consuming
-                consumer = None if consuming is None else consuming.tags.get(tag)
-                is_acked = consumer is None or consumer.no_ack
+                is_acked = self.flows.is_acked(number, tag)
                 if not held.is_off and (is_acked or (not held.waiting and self.flows.has_room(number))):
                     if not is_acked:
                         held.out.delivered(delivery)
@@ -168,10 +171,13 @@ class DeliveryHolder:
                 self._bytes.keep(held, HeldDelivery(tag, delivery, is_acked))
                 return self.on_content(number, frame)
             case amqp.BasicGetOk() if held.is_off:
-                return self._bytes.take(held) + bytes(frame)
+                went = {id(one) for one in before_references(held)}
+                return self._bytes.take(held, lambda one: id(one) not in went) + bytes(frame)
             case amqp.BasicCancelOk(consumer_tag=tag) | amqp.BasicCancel(consumer_tag=tag):
-                if held.is_limited:
-                    self._give_back(number, held, lambda one: one.tag == tag)
+                is_limited = held.is_limited
+                self._give_back(
+                    number, held, lambda one: one.tag == tag and (is_limited or one.fetch is not None)
+                )
                 return self._bytes.take(held, lambda one: one.tag != tag) + bytes(frame)
             case amqp.ChannelClose():
                 return self._end(number) + bytes(frame)
@@ -187,6 +193,11 @@ class DeliveryHolder:
         if held.is_dropping:
             return b""
         self._bytes.add(held, frame)
+        return self.kept(number)
+
+    def kept(self, number: int) -> bytes:
+        """More is kept than before. What goes to the client where that is too much."""
+        held = self._held(number)
         if not self._bytes.are_too_many or self._narrows(number, held):
             return b""
         return self._overflow(number, held)
@@ -249,8 +260,13 @@ class DeliveryHolder:
         is_full = False
         for one in held.kept:
             if not one.is_acked:
-                is_full = is_full or not self.flows.has_room(number)
+                is_full = is_full or held.fetching is not None or not self.flows.has_room(number)
                 if is_full:
+                    continue
+                if one.fetch is not None:
+                    # What is behind it waits.
+                    is_full = True
+                    self.references.fetch(number, held, one)
                     continue
                 held.out.delivered(one.number)
             passing.append(one)
@@ -259,7 +275,7 @@ class DeliveryHolder:
             held.pass_rest()
         went = {id(one) for one in passing}
         taken = self._bytes.take(held, lambda one: id(one) not in went)
-        if not held.is_limited and not held.is_off and held.refusal is None:
+        if not held.is_limited and not held.is_off and held.refusal is None and not held.kept:
             self.flows.leave(number)
         return taken
 
@@ -273,13 +289,15 @@ class DeliveryHolder:
         return rest
 
     def _rest(self, held: HeldDeliveries) -> bytes:
-        if not held.is_off:
-            self._bytes.take(held, lambda one: one.is_acked)
+        is_off = held.is_off
+        self._bytes.take(held, lambda one: one.is_acked or (is_off and one.fetch is None))
         return self._bytes.take(held)
 
     def _give_back(self, number: int, held: HeldDeliveries, which: Callable[[HeldDelivery], bool]) -> None:
         """The broker is to deliver them again, to whom it likes."""
         given = [one for one in held.waiting if which(one)]
+        if not given:
+            return
         held.drop_rest_of(given)
         went = {id(one) for one in given}
         self._bytes.take(held, lambda one: id(one) not in went)

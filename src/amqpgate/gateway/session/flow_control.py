@@ -17,6 +17,7 @@ from amqpgate.datapath.tables import OPEN, Side
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.delivery_holder import DeliveryHolder
+from amqpgate.gateway.session.held_deliveries import HeldDelivery
 from amqpgate.gateway.session.publish_denial import PublishDenials
 from amqpgate.gateway.session.settlement import Settling
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_METHOD, FRAME_OVERHEAD, method_frame
@@ -93,7 +94,7 @@ class FlowControl:
         for told in self._holder.settles(channel, method):
             settlement.settled(self.relay.channels, channel, told)
             self.relay.send(Side.UPSTREAM, method_frame(channel, told))
-        self._go_on(channel)
+        self.go_on(channel)
 
     def asks(self, channel: int, method: Method) -> None:
         """The client's method is about to pass."""
@@ -101,7 +102,7 @@ class FlowControl:
             return
         if isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
             self.flows.transact(channel, method)
-            self._go_on(channel)
+            self.go_on(channel)
 
     def published(self, channel: int) -> None:
         """A frame of the client's was shown: if it was a message's last, its channel may be closed now."""
@@ -124,7 +125,7 @@ class FlowControl:
                 self.flows.limit_to(number, prefetch.limit(number))
             else:
                 self.flows.lift(number)
-        self._go_on(channel)
+        self.go_on(channel)
 
     def keep(self, channel: int, limit: int | None, *, has_deliveries: bool = True) -> None:
         """The client may have so many deliveries of the channel, 0: any number; None: the broker sees to it.
@@ -135,7 +136,7 @@ class FlowControl:
             self.flows.limit_to(channel, limit, has_deliveries=has_deliveries)
         else:
             self.flows.lift(channel)
-        self._go_on(channel)
+        self.go_on(channel)
 
     def resize(self, channel: int) -> None:
         """Consumers of the channel may have to be wider, or narrower, at the broker (`channel_prefetch`)."""
@@ -159,12 +160,46 @@ class FlowControl:
         if prefetch is not None and channel in self.flows:
             self._holder.give_back(channel, prefetch.take_narrowed())
 
-    def _go_on(self, channel: int) -> None:
-        """The client may have room for more."""
+    def go_on(self, channel: int) -> None:
+        """The client may have room for more, or what waited may pass."""
         for number in self.flows.numbers if self.flows.limit_of_all else (channel,):
             data = self._holder.release(number)
             if data:
                 self._release(data)
+
+    def keeps_reference(
+        self,
+        channel: int,
+        method: amqp.BasicDeliver,
+        header: memoryview,
+        fetch: Callable[[HeldDelivery], None],
+    ) -> bool:
+        """A reference to a body in an object store has come: whether it is kept.
+
+        ``fetch`` is called when its body is to be got; maybe now.
+        """
+        references = self._holder.references
+        if not references.takes(channel, method):
+            return False
+        references.keep(channel, method, header, fetch)
+        self._release(self._holder.kept(channel))
+        self.go_on(channel)
+        return True
+
+    def shows(self, channel: int, one: HeldDelivery, show: Callable[[], None]) -> bool:
+        """The body of a reference is here: whether the client gets it now, by ``show``."""
+        if not self._holder.references.shows(channel, one):
+            return False
+        self._is_releasing = True
+        try:
+            show()
+        finally:
+            self._is_releasing = False
+        return True
+
+    def lose(self, channel: int, one: HeldDelivery) -> None:
+        """The body of a reference is lost, and the client does not get it."""
+        self._holder.references.lose(channel, one)
 
     def rest(self) -> Iterator[memoryview]:
         """What the client gets of what was kept when the session has left the data path."""

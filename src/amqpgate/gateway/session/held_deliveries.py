@@ -30,6 +30,8 @@ class HeldDelivery:
     number: int
     #: The broker counts it as acknowledged. Also where that is not known: then it is never dropped.
     is_acked: bool
+    #: Asks for its body, which is in an object store (`held_references`). None: it is no reference.
+    fetch: Callable[[HeldDelivery], None] | None = None
     frames: bytearray = attrs.field(factory=bytearray)
 
     def add(self, frame: Bytes) -> None:
@@ -50,6 +52,8 @@ class HeldDeliveries:
     #: The client wants no deliveries.
     is_off: bool = False
     kept: list[HeldDelivery] = attrs.field(factory=list)
+    #: The one of them whose body is on its way from an object store. The client is about to have it.
+    fetching: HeldDelivery | None = None
     #: The content that comes next belongs to the last one of them.
     is_under_way: bool = False
     #: The client has asked for more, and the broker is still recovering.
@@ -62,10 +66,12 @@ class HeldDeliveries:
     refusal: ProtocolViolation | None = None
 
     def count(self, *, transacts: bool) -> int:
-        """How many the client has, as far as that is known; in a transaction those count that it acked."""
+        """How many the client has or is about to have, as far as that is known; in a transaction those count
+        that it acked."""
         count = self.out.count
         if count is None:
             count = sum(end - first for first, end in self.out.stretches)
+        count += self.fetching is not None
         return count + ((self.out.uncommitted or 0) if transacts else 0)
 
     def top(self) -> int | None:
@@ -137,7 +143,20 @@ class HeldDeliveries:
         """The frames of all messages but those that it ``keeps``; the others are not kept any more."""
         taken = [one.frames for one in self.kept if not keeps(one)]
         self.kept = [one for one in self.kept if keeps(one)]
+        if self.fetching is not None and not keeps(self.fetching):
+            self.fetching = None
         return taken
+
+    # -- bodies in an object store -------------------------------------------------------------
+
+    def begin_fetch(self, one: HeldDelivery) -> None:
+        """The body of this one is asked for. No message is under way meanwhile."""
+        self.begin()
+        self.fetching = one
+
+    def end_fetch(self) -> None:
+        """It is not: it is here, or waits again, or will not come."""
+        self.fetching = None
 
 
 @attrs.define

@@ -198,6 +198,7 @@ class Session:
                     Sees.SETTLES in self.session_policies.sees
                     or (self.claims is not None and number in self.claims.deliveries.hidden)
                 ),
+                lambda number: None if self.claims is None else self.claims.deliveries.hidden.first(number),
             )
             self.bridge = VersionBridge(
                 self.relay,

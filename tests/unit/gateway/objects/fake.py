@@ -81,18 +81,34 @@ class FakeThreads(StoreThreads):
 
     todo: deque[Callable[[], None]] = attrs.field(factory=deque)
 
-    def start(self, kind: Work, work: Callable[[], T], done: Callable[[T | StoreError], None]) -> None:
+    #: The gateway has ended: nobody hears of what is still done.
+    has_ended: bool = False
+
+    def start(
+        self,
+        kind: Work,
+        work: Callable[[], T],
+        done: Callable[[T | StoreError], None],
+        undo: Callable[[T], None] | None = None,
+    ) -> bool:
         def run() -> None:
             try:
                 result: T | StoreError = work()
             except StoreError as error:
                 result = error
-            done(result)
+            if not self.has_ended:
+                done(result)
+            elif undo is not None and not isinstance(result, StoreError):
+                undo(result)
 
-        self.todo.append(run)
+        if not self.has_ended:
+            self.todo.append(run)
+        return not self.has_ended
 
-    def soon(self, call: Callable[[], None]) -> None:
-        self.todo.append(call)
+    def soon(self, call: Callable[[], None]) -> bool:
+        if not self.has_ended:
+            self.todo.append(call)
+        return not self.has_ended
 
     def run_one(self) -> None:
         self.todo.popleft()()

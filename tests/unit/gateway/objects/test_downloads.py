@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 
 import attrs
@@ -92,6 +93,23 @@ def test_who_leaves_gives_the_room_back_and_hears_nothing(bench: Bench, steps: i
     bench.threads.run_all()
     assert bench.results == [None] * (2 if steps else 1)
     second.close()
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_no_file_stays_open_when_the_gateway_ends(bench: Bench, steps: int) -> None:
+    """While the body comes, while a piece of it is read, and when a piece is asked for then."""
+    download = bench.download()
+    download.start()
+    if steps:
+        bench.threads.run_one()
+        if steps == 2:
+            bench.threads.has_ended = True
+        download.read(0, lambda _: pytest.fail("nobody hears of it"))
+    bench.threads.has_ended = True
+    download.close()
+    bench.threads.run_all()
+    del download
+    gc.collect()  # A file that nobody has closed is a warning, and so an error.
 
 
 def test_one_that_is_larger_than_all_room_has_it_to_itself() -> None:

@@ -60,3 +60,30 @@ def test_nothing_is_done_while_no_gateway_runs() -> None:
     threads = StoreThreads()
     threads.start(Work.GET, lambda: pytest.fail("nobody is there"), lambda _: None)
     threads.soon(lambda: pytest.fail("nobody is there"))
+
+
+async def test_what_nobody_hears_of_is_undone(nursery: trio.Nursery) -> None:
+    threads, begun, may_end = StoreThreads(), threading.Event(), threading.Event()
+    undone: list[str] = []
+    is_undone = threading.Event()
+
+    def work() -> str:
+        begun.set()
+        assert may_end.wait(20)
+        return "a file"
+
+    def undo(result: str) -> None:
+        undone.append(result)
+        is_undone.set()
+
+    async with trio.open_nursery() as gateway:
+        gateway.start_soon(threads.run)
+        await trio.testing.wait_all_tasks_blocked()
+        assert threads.start(Work.GET, work, lambda _: pytest.fail("it has ended"), undo)
+        assert begun.wait(20)
+        gateway.cancel_scope.cancel()
+    may_end.set()
+    assert is_undone.wait(20)
+    assert undone == ["a file"]
+    assert not threads.start(Work.GET, work, lambda _: None)
+    assert not threads.soon(lambda: None)
