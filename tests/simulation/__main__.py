@@ -18,9 +18,10 @@ if _FIXED not in os.environ:
 from time import perf_counter as now  # noqa: E402 - before it is another one
 
 from tests.simulation import seams  # noqa: E402
+from tests.simulation.story import engine_of  # noqa: E402
 
-seams.install()
+engine = seams.install(engine_of(sys.argv))
 
 from tests.simulation.cli import main  # noqa: E402
 
-sys.exit(main(now))
+sys.exit(main(now, engine))

@@ -38,8 +38,10 @@ class Surroundings(Protocol):
 class Broker:
     """One node."""
 
-    def __init__(self, world: Surroundings, name: str, seed: str) -> None:
+    def __init__(self, world: Surroundings, name: str, seed: str, prefix: str = "") -> None:
+        """``prefix`` stands before the names of queues, for clients that do not know of it."""
         self.world, self.name, self.random = world, name, Random(seed)
+        self.prefix = prefix
         self.queues: dict[str, deque[Waiting]] = {}
         self.consumers: dict[str, deque[tuple[BrokerEnd, Channel, Consumer]]] = {}
         self.ends: dict[BrokerEnd, None] = {}
@@ -71,15 +73,18 @@ class Broker:
         for consumer in channel.consumers.values():
             self.cancel(end, channel, consumer)
         channel.consumers.clear()
-        back = sorted(channel.held.items(), reverse=True)
+        back = {tag: delivery for tag, (delivery, _) in channel.held.items()}
+        back |= {tag: delivery for tag, delivery, _, _ in channel.answers}
         channel.held.clear()
-        for _tag, (delivery, _consumer) in back:
+        channel.answers.clear()
+        for _tag, delivery in sorted(back.items(), reverse=True):
             self.put_back(delivery)
 
     def put_back(self, delivery: Delivery) -> None:
         self.world.ledger.over(delivery)
-        self.queues[delivery.queue].appendleft(Waiting(delivery.message, True))
-        self.serve(delivery.queue)
+        queue = self.prefix + delivery.queue
+        self.queues[queue].appendleft(Waiting(delivery.message, True))
+        self.serve(queue)
 
     def cancel(self, end: BrokerEnd, channel: Channel, consumer: Consumer) -> None:
         consumer.is_over = True
@@ -87,7 +92,7 @@ class Broker:
 
     def route(self, message: Message) -> bool:
         """Whether there is a queue for it."""
-        queue = message.key.rpartition(".")[2]
+        queue = self.prefix + message.key.rpartition(".")[2]
         if queue not in self.queues:
             return False
         self.queues[queue].append(Waiting(message))
@@ -111,7 +116,11 @@ class Broker:
             idle = 0
             one = waiting.popleft()
             delivery = self.world.ledger.deliver(
-                one.message, queue, consumer.source, redelivered=one.redelivered, no_ack=consumer.no_ack
+                one.message,
+                queue.removeprefix(self.prefix),
+                consumer.source,
+                redelivered=one.redelivered,
+                no_ack=consumer.no_ack,
             )
             channel.tag += 1
             if consumer.no_ack:
@@ -122,7 +131,11 @@ class Broker:
             end.send_content(
                 channel.number,
                 amqp.BasicDeliver(
-                    consumer.tag, channel.tag, one.redelivered, one.message.exchange, one.message.key
+                    consumer.tag,
+                    channel.tag,
+                    one.redelivered,
+                    self.world.ledger.exchange_of(one.message),
+                    one.message.key,
                 ),
                 self.world.ledger.content_of(delivery),
             )
@@ -269,6 +282,11 @@ class BrokerEnd:
                 channel.confirms = True
                 if not no_wait:
                     self.say(number, amqp.ConfirmSelectOk())
+            case amqp.TxSelect():
+                channel.publishes = channel.publishes or []
+                self.say(number, amqp.TxSelectOk())
+            case amqp.TxCommit() | amqp.TxRollback():
+                self._end_transaction(channel, is_commit=isinstance(method, amqp.TxCommit))
             case amqp.BasicQos(prefetch_count=count):
                 channel.prefetch = count
                 self.say(number, amqp.BasicQosOk())
@@ -308,19 +326,39 @@ class BrokerEnd:
         if method.mandatory != message.mandatory:
             raise Violation(f"message {message.number} is not as mandatory as it was")
         channel.published += 1
-        if not self.broker.route(message) and message.mandatory:
-            message.returned = True
-            self.send_content(
-                channel.number,
-                amqp.BasicReturn(312, "NO_ROUTE", message.exchange, message.key),
-                content,
-            )
+        if channel.publishes is not None:
+            channel.publishes.append(message)
+            return
+        self._route(channel, message)
         if channel.confirms:
             random, number = self.broker.random, channel.published
             channel.unconfirmed[number] = message
             self.clock.after(
                 random.expovariate(1 / self.broker.slowness), lambda: self._confirm(channel, number)
             )
+
+    def _route(self, channel: Channel, message: Message) -> None:
+        if not self.broker.route(message) and message.mandatory:
+            message.returned = True
+            back = amqp.BasicReturn(312, "NO_ROUTE", self.ledger.exchange_of(message), message.key)
+            self.send_content(channel.number, back, message.passed)
+
+    def _end_transaction(self, channel: Channel, *, is_commit: bool) -> None:
+        if channel.publishes is None:
+            raise Violation(f"{self.name} heard of a transaction that nobody has begun")
+        messages, channel.publishes = channel.publishes, []
+        answers, channel.answers = channel.answers, []
+        said = [(delivery, answer) for _, delivery, answer, _ in answers]
+        self.ledger.transacted(self.name, messages, said, is_commit=is_commit)
+        if not is_commit:
+            for tag, delivery, _, consumer in answers:
+                channel.held[tag] = delivery, consumer
+            self.say(channel.number, amqp.TxRollbackOk())
+            return
+        for message in messages:
+            self._route(channel, message)
+        self._settled([(delivery, answer, consumer) for _, delivery, answer, consumer in answers])
+        self.say(channel.number, amqp.TxCommitOk())
 
     def _confirm(self, channel: Channel, number: int) -> None:
         if self.channels.get(channel.number) is not channel or channel.is_closing or self.state == "over":
@@ -356,6 +394,7 @@ class BrokerEnd:
         if waiting is None:
             self.close_channel(channel, 404, f"NOT_FOUND - no queue '{queue}'")
             return
+        name = queue.removeprefix(self.broker.prefix)
         if not waiting:
             self.say(channel.number, amqp.BasicGetEmpty())
             return
@@ -363,25 +402,30 @@ class BrokerEnd:
         if channel.gets is None:
             channel.gets = Source(f"{self.name} channel {channel.number} gets")
         delivery = self.ledger.deliver(
-            one.message, queue, channel.gets, redelivered=one.redelivered, no_ack=no_ack
+            one.message, name, channel.gets, redelivered=one.redelivered, no_ack=no_ack
         )
         channel.tag += 1
         if not no_ack:
             channel.held[channel.tag] = delivery, None
         else:
             self.broker.consumed += 1
-        ok = amqp.BasicGetOk(
-            channel.tag, one.redelivered, one.message.exchange, one.message.key, len(waiting)
-        )
+        exchange = self.ledger.exchange_of(one.message)
+        ok = amqp.BasicGetOk(channel.tag, one.redelivered, exchange, one.message.key, len(waiting))
         self.send_content(channel.number, ok, self.ledger.content_of(delivery))
 
     def _settle(self, channel: Channel, tag: int, answer: str, multiple: bool) -> None:
         tags = [one for one in channel.held if one <= tag or not tag] if multiple else [tag]
         if not tags or (not multiple and tag not in channel.held):
             raise Violation(f"{self.name} heard {answer} of delivery tag {tag}, which is not held")
+        answers = [(one, *channel.held.pop(one)) for one in tags]
+        if channel.publishes is None:
+            self._settled([(delivery, answer, consumer) for _, delivery, consumer in answers])
+        else:
+            channel.answers += [(one, delivery, answer, consumer) for one, delivery, consumer in answers]
+
+    def _settled(self, answers: list[tuple[Delivery, str, Consumer | None]]) -> None:
         back: list[Delivery] = []
-        for one in tags:
-            delivery, consumer = channel.held.pop(one)
+        for delivery, answer, consumer in answers:
             self.ledger.settle(delivery, answer, self.name)
             if consumer is not None:
                 consumer.held -= 1

@@ -72,12 +72,13 @@ class Checks:
         if life is None or life.end is not None:
             return
         high = self.world.story.setup.buffer_high
-        pump = life.gateway.pump
         most = high + CHUNK + OWN_WORDS + 8 * 1024 * 1024
-        for endpoint in pump._departures.sockets.values():
-            waiting = len(endpoint.out) + len(endpoint.partial)
-            if waiting > most:
-                raise Violation(f"{waiting} bytes wait at one socket of the gateway, {most} are allowed")
+        for session in life.gateway.sessions.values():
+            for endpoint in session.relay.endpoints:
+                link = endpoint.link if endpoint.is_pooled else None
+                waiting = max(endpoint.waiting, 0 if link is None else link.endpoint.waiting)
+                if waiting > most:
+                    raise Violation(f"{waiting} bytes wait at one socket of the gateway, {most} are allowed")
 
     def _ending(self, now: float) -> None:
         world = self.world
@@ -168,6 +169,8 @@ class Checks:
             confirms=ledger.confirms,
             settlements=ledger.settlements,
             returns=ledger.returns,
+            commits=ledger.commits,
+            rollbacks=ledger.rollbacks,
             sessions=sum(client.sessions for client in world.clients),
             lives=world.lives,
             pieces=world.network.pieces,

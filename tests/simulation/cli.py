@@ -20,19 +20,19 @@ from tests.simulation.story import Story, story_of
 _FAILED = Path("build/simulation")
 
 
-def main(now: Callable[[], float]) -> int:
-    """0 where all held."""
+def main(now: Callable[[], float], engine: str) -> int:
+    """0 where all held. ``engine`` is the one that is there."""
     options = _options()
     if not options.verbose:
         logging.disable(logging.CRITICAL)
     if options.story or options.once:
-        story = Story.load(options.story) if options.story else story_of(options.seed, options.each)
+        story = Story.load(options.story) if options.story else story_of(options.seed, options.each, engine)
         return _once(story, options, now)
     # Those that are forked have it then.
     import_module("tests.simulation.world")
     gc.freeze()
     seed = options.seed or f"{random.SystemRandom().getrandbits(32):08x}"
-    print(f"simulation: SEED={seed}, {options.jobs} at once", flush=True)
+    print(f"simulation: SEED={seed}, {engine} engine, {options.jobs} at once", flush=True)
     began, total, happened = now(), Counter[str](), Counter[str]()
     virtual, stories, failures = 0.0, 0, list[Outcome]()
 
@@ -41,7 +41,7 @@ def main(now: Callable[[], float]) -> int:
         while now() - began < options.seconds and virtual < options.hours * 3600:
             if len(failures) >= options.failures:
                 return
-            yield story_of(f"{seed}.{number}", options.each)
+            yield story_of(f"{seed}.{number}", options.each, engine)
             number += 1
 
     looked = began
@@ -80,6 +80,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--hours", type=float, default=float("inf"), help="virtual time")
     parser.add_argument(
         "--each", type=float, help="virtual seconds of one story; it says so itself unless given"
+    )
+    parser.add_argument(
+        "--engine", choices=("plain", "compiled"), help="compiled if it was built; a story has its own"
     )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--failures", type=int, default=3, help="end after so many")

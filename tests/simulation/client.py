@@ -13,7 +13,7 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.simulation.clock import Clock
 from tests.simulation.connection import Connection
-from tests.simulation.ledger import Lane, Ledger, Violation
+from tests.simulation.ledger import Lane, Ledger, Transaction, Violation
 from tests.simulation.network import Network
 from tests.simulation.sockets import Address
 from tests.simulation.story import ClientPlan
@@ -237,6 +237,20 @@ class Session:
             then()
 
         self.ask(channel, amqp.ChannelClose(200, "done"), (amqp.ChannelCloseOk,), closed)
+
+    def end_transaction(self, channel: int, lane: Lane, then: Callable[[Transaction], None]) -> None:
+        """Commit mostly, and go on once that is done."""
+        is_commit = self.random.random() < 0.8
+        transaction = self.ledger.end_transaction(lane, is_commit=is_commit)
+
+        def ended(_: Method) -> None:
+            self.ledger.transaction_ended(lane, transaction)
+            then(transaction)
+
+        if is_commit:
+            self.ask(channel, amqp.TxCommit(), (amqp.TxCommitOk,), ended)
+        else:
+            self.ask(channel, amqp.TxRollback(), (amqp.TxRollbackOk,), ended)
 
     def leave_politely(self) -> None:
         """Say connection.close, and hear the answer: by then all has arrived that was said before."""

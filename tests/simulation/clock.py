@@ -69,17 +69,20 @@ class Clock(trio.abc.Clock):
         """Do what is due; whether anything was."""
         fired = False
         for timer in self.timers:
-            fired |= timer.fire(self.now)
+            if timer.when <= self.now:
+                fired |= timer.fire(self.now)
         while self._agenda and self._agenda[0][0] <= self.now:
             heapq.heappop(self._agenda)[2]()
             fired = True
         return fired
 
-    def jump(self) -> bool:
-        """To what comes next; False: nothing ever does."""
-        due = min((timer.when for timer in self.timers if not timer.is_set_off), default=math.inf)
-        if self._agenda:
-            due = min(due, self._agenda[0][0])
+    def jump(self, due: float = math.inf) -> bool:
+        """To what comes next, ``due`` at the latest; False: nothing ever does."""
+        for timer in self.timers:
+            if timer.when < due:
+                due = timer.when
+        if self._agenda and self._agenda[0][0] < due:
+            due = self._agenda[0][0]
         if due == math.inf:
             return False
         self.now = max(due, self.now + LEAST)

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.simulation.client import Client, Session
-from tests.simulation.ledger import Lane, Violation
+from tests.simulation.ledger import Lane, Transaction, Violation
 from tests.simulation.talk import Content
+
+#: Seconds until it is tried again while a transaction ends.
+_SOON = 0.1
 
 
 class Consumer(Client):
@@ -28,6 +31,8 @@ class ConsumerSession(Session):
         #: Consumer tag -> its queue, by channel.
         self.tags: dict[int, dict[str, str]] = {}
         self.silent: dict[int, bool] = {}
+        #: Channels whose transaction ends soon.
+        self.committing: set[int] = set()
         #: Channels whose limit is in force.
         self.limited: set[int] = set()
         self.gets: dict[int, str] = {}
@@ -39,6 +44,16 @@ class ConsumerSession(Session):
         plan = self.client.plan
 
         def opened(lane: Lane) -> None:
+            if not self.silent[channel] and self.random.random() < plan.transactions:
+                self.ask(channel, amqp.TxSelect(), (amqp.TxSelectOk,), lambda _: transacts(lane))
+            else:
+                limit(lane)
+
+        def transacts(lane: Lane) -> None:
+            lane.transacts = True
+            limit(lane)
+
+        def limit(lane: Lane) -> None:
             # By 0-8 and 0-9 a limit is the channel's, and holds for consumers that are there.
             if self.talk.version.is_old and plan.kind == "consumer" and self.random.random() < 0.5:
                 declare(lane)
@@ -58,6 +73,7 @@ class ConsumerSession(Session):
 
         self.tags[channel] = {}
         self.limited.discard(channel)
+        self.committing.discard(channel)
         # Without acks what is on its way to a client that dies is gone.
         self.silent[channel] = self.random.random() < plan.silent
         self.open(channel, opened)
@@ -94,7 +110,11 @@ class ConsumerSession(Session):
             self.later(self.random.expovariate(1 / plan.fickle), lambda: self._change(channel, lane))
 
     def _change(self, channel: int, lane: Lane) -> None:
-        if self.lanes.get(channel) is not lane or channel in self.waits:
+        if self.lanes.get(channel) is not lane:
+            return
+        if channel in self.waits:
+            if lane.transacts:
+                self._turn(channel, lane)
             return
         random = self.random
         if self.world.is_ending:
@@ -115,7 +135,11 @@ class ConsumerSession(Session):
         self.ask(channel, amqp.BasicCancel(consumer_tag=tag), (amqp.BasicCancelOk,), cancelled)
 
     def _get(self, channel: int, lane: Lane, queue: str) -> None:
-        if self.lanes.get(channel) is not lane or channel in self.waits:
+        if self.lanes.get(channel) is not lane:
+            return
+        if channel in self.waits:
+            if self._is_committing(channel):
+                self.later(_SOON, lambda: self._get(channel, lane, queue))
             return
         self.gets[channel] = queue
         silent = self.silent[channel]
@@ -168,6 +192,12 @@ class ConsumerSession(Session):
             or (waits and waits.what == "channel.close")
         ):
             return
+        if self._is_committing(channel):
+            self.later(_SOON, lambda: self._answer(channel, lane, tag))
+            return
+        if lane.transacts and channel not in self.committing:
+            self.committing.add(channel)
+            self.later(self.random.uniform(0, 1), lambda: self._commit(channel, lane))
         random = self.random.random()
         calm = self.world.is_ending
         if random < 0.55 or calm:
@@ -193,3 +223,23 @@ class ConsumerSession(Session):
             requeue = self.random.random() < 0.5
             self.ledger.answer(lane, tag, "requeue" if requeue else "discard", multiple=False)
             self.say(channel, amqp.BasicReject(tag, requeue))
+
+    def _is_committing(self, channel: int) -> bool:
+        waits = self.waits.get(channel)
+        return waits is not None and waits.what in (amqp.TxCommit.NAME, amqp.TxRollback.NAME)
+
+    def _commit(self, channel: int, lane: Lane) -> None:
+        """End the transaction; what is rolled back is answered again."""
+        if self.lanes.get(channel) is not lane:
+            return
+        if channel in self.waits:
+            self.later(_SOON, lambda: self._commit(channel, lane))
+            return
+
+        def ended(transaction: Transaction) -> None:
+            for tag in [] if transaction.is_commit else transaction.answered:
+                work = self.random.expovariate(1 / self.client.plan.work)
+                self.later(work, lambda tag=tag: self._answer(channel, lane, tag))  # type: ignore[misc]
+
+        self.committing.discard(channel)
+        self.end_transaction(channel, lane, ended)

@@ -34,6 +34,9 @@ class Channel:
 
     number: int
     confirms: bool = False
+    #: What waits for a commit: publishes, and answers with their tags; None: it has no transactions.
+    publishes: list[Message] | None = None
+    answers: list[tuple[int, Delivery, str, Consumer | None]] = attrs.field(factory=list)
     published: int = 0
     #: By number.
     unconfirmed: dict[int, Message] = attrs.field(factory=dict)

@@ -6,6 +6,8 @@ gateway's. What cannot be true is a `Violation`.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping
 from random import Random
 
 import attrs
@@ -44,6 +46,10 @@ class Message:
     mandatory: bool
     #: What policies say of it: "" it may pass, else what is to be done.
     denied: str
+    #: As a broker gets it: what policies add is in it.
+    passed: Content
+    #: The transaction that it is part of, once that has been ended.
+    transaction: Transaction | None = None
     #: It came to this broker.
     arrived: str = ""
     #: What the broker said of it: "ack", "nack".
@@ -55,8 +61,23 @@ class Message:
 
     @property
     def ends_channel(self) -> bool:
-        """Its channel is closed since it is denied."""
-        return self.denied == "close" or (self.denied == "nack" and not self.lane.confirms)
+        """Its channel is closed since it is denied. In a transaction nothing else would be heard of."""
+        if self.denied == "nack":
+            return not self.lane.confirms
+        return self.denied == "close" or (bool(self.denied) and self.lane.transacts)
+
+
+@attrs.define(eq=False)
+class Transaction:
+    """What a client has ended by tx.commit or tx.rollback: publishes, and answers to deliveries."""
+
+    #: What the client said.
+    is_commit: bool
+    messages: list[Message]
+    #: By tag.
+    answered: dict[int, Delivery]
+    #: What the broker has heard.
+    is_done: bool = False
 
 
 @attrs.define(eq=False)
@@ -65,7 +86,13 @@ class Lane:
 
     name: str
     confirms: bool = False
+    transacts: bool = False
     messages: list[Message] = attrs.field(factory=list)
+    #: Of the transaction that is under way: publishes, and answers by tag.
+    published: list[Message] = attrs.field(factory=list)
+    uncommitted: dict[int, Delivery] = attrs.field(factory=dict)
+    #: Which the client has ended, and the broker has not heard of.
+    ended: deque[Transaction] = attrs.field(factory=deque)
     #: How many of them are known to have arrived, or to have been denied.
     passed: int = 0
     #: How many the client has been told of, beginning with the first.
@@ -112,11 +139,15 @@ class Source:
 class Ledger:
     """All of one world."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, added: Mapping[str, str] | None = None, exchanges: Mapping[str, str] | None = None
+    ) -> None:
+        """``added`` are headers that policies add; ``exchanges`` are brokers' names, by those of clients."""
+        self.added, self.exchanges = added or {}, exchanges or {}
         self.messages: list[Message] = []
         self.deliveries: list[Delivery] = []
         self.lanes: list[Lane] = []
-        self.confirms = self.settlements = self.returns = self.denials = 0
+        self.confirms = self.settlements = self.returns = self.commits = self.rollbacks = 0
 
     def lane(self, name: str) -> Lane:
         lane = Lane(name)
@@ -138,12 +169,25 @@ class Ledger:
             app_id="secret" if key.startswith("secret.") else None,
         )
         content = Content(properties, body_of(number, size))
-        message = Message(number, lane, len(lane.messages) + 1, exchange, key, content, mandatory, denied)
+        passed = self._transformed(content)
+        place = len(lane.messages) + 1
+        message = Message(number, lane, place, exchange, key, content, mandatory, denied, passed)
         self.messages.append(message)
+        if lane.transacts:
+            lane.published.append(message)
         lane.messages.append(message)
         if lane.confirms:
             lane.unsettled[message.place] = message
         return message
+
+    def _transformed(self, content: Content) -> Content:
+        properties = content.properties
+        headers = properties.headers
+        if not self.added or headers is None:
+            return content
+        for name, value in self.added.items():
+            headers = headers.with_(name, value)
+        return Content(attrs.evolve(properties, headers=headers), content.body)
 
     def arrive(self, broker: str, exchange: str, key: str, content: Content) -> Message:
         """A broker has got a message whole."""
@@ -153,10 +197,11 @@ class Ledger:
             raise Violation(f"{what} came to broker {broker}, and had come to {message.arrived} before")
         if message.denied:
             raise Violation(f"{what}, key {message.key!r}, is denied and came to broker {broker}")
-        if (exchange, key) != (message.exchange, message.key):
-            raise Violation(f"{what} came for {exchange!r} {key!r}, not {message.exchange!r} {message.key!r}")
-        if content != message.content:
-            raise Violation(f"{what} is not what was published: {_difference(content, message.content)}")
+        due = self.exchange_of(message)
+        if (exchange, key) != (due, message.key):
+            raise Violation(f"{what} came for {exchange!r} {key!r}, not {due!r} {message.key!r}")
+        if content != message.passed:
+            raise Violation(f"{what} is not what was published: {_difference(content, message.passed)}")
         lane = message.lane
         for before in lane.messages[lane.passed : message.place - 1]:
             if not before.denied:
@@ -172,6 +217,10 @@ class Ledger:
         lane.passed = message.place
         message.arrived = broker
         return message
+
+    def exchange_of(self, message: Message) -> str:
+        """As brokers call it."""
+        return self.exchanges.get(message.exchange, message.exchange)
 
     def _named(self, content: Content, where: str) -> Message:
         name = content.properties.message_id or ""
@@ -208,10 +257,9 @@ class Ledger:
             raise Violation(f"{lane.name} got message {message.number} back, which is not its own, or twice")
         if not message.returned and message.denied != "return":
             raise Violation(f"{lane.name} got message {message.number} back ({code}), which nobody returned")
-        if content != message.content:
-            raise Violation(
-                f"message {message.number} came back changed: {_difference(content, message.content)}"
-            )
+        due = message.passed if message.returned else message.content
+        if content != due:
+            raise Violation(f"message {message.number} came back changed: {_difference(content, due)}")
         message.told_return = True
         self.returns += 1
 
@@ -225,12 +273,74 @@ class Ledger:
         for message in lane.messages:
             if message.ends_channel or (message.denied == "return" and not message.told_return):
                 raise Violation(f"{lane.name} was not told that message {message.number} is denied")
+        for transaction in lane.ended:
+            raise Violation(f"{lane.name} is closed in order, and {_said(transaction)} did not arrive")
         for delivery in lane.answered.values():
-            if not delivery.is_over:
+            if not delivery.is_over and delivery not in lane.uncommitted.values():
                 raise Violation(
                     f"{lane.name} is closed in order, and its {delivery.answer} of delivery "
                     f"{delivery.number} did not arrive"
                 )
+
+    # -- transactions ------------------------------------------------------------------------------
+
+    def end_transaction(self, lane: Lane, *, is_commit: bool) -> Transaction:
+        """A client is about to say tx.commit or tx.rollback."""
+        transaction = Transaction(is_commit, lane.published, lane.uncommitted)
+        lane.published, lane.uncommitted = [], {}
+        for message in transaction.messages:
+            message.transaction = transaction
+        lane.ended.append(transaction)
+        return transaction
+
+    def transacted(
+        self, where: str, messages: list[Message], answers: list[tuple[Delivery, str]], *, is_commit: bool
+    ) -> None:
+        """A broker hears the end of a transaction with these publishes and answers."""
+        lanes = {
+            id(lane): lane
+            for lane in [one.lane for one in messages] + [one.lane for one, _ in answers]
+            if lane
+        }
+        if not lanes:
+            # What was in it was denied, or nothing was: whose it is nobody knows here.
+            return
+        lane = next(iter(lanes.values()))
+        due = lane.ended.popleft() if lane.ended else None
+        while due is not None and not any(not one.denied for one in due.messages) and not due.answered:
+            due.is_done, due = True, lane.ended.popleft() if lane.ended else None
+        said = "commit" if is_commit else "rollback"
+        if len(lanes) > 1 or due is None or due.is_commit is not is_commit:
+            raise Violation(f"{where} heard {said} of {lane.name}, which has said {_said(due)}")
+        if messages != [one for one in due.messages if not one.denied]:
+            numbers = [one.number for one in messages]
+            raise Violation(f"{where} heard {said} of messages {numbers}, and not {_said(due)}")
+        if {one.number for one, _ in answers} != {one.number for one in due.answered.values()}:
+            numbers = [one.number for one, _ in answers]
+            raise Violation(f"{where} heard {said} of answers to {numbers}, and not {_said(due)}")
+        due.is_done = True
+
+    def transaction_ended(self, lane: Lane, transaction: Transaction) -> None:
+        """A client hears that its transaction is over."""
+        has_some = bool(transaction.answered) or any(not one.denied for one in transaction.messages)
+        if has_some and not transaction.is_done:
+            raise Violation(
+                f"{lane.name} heard that {_said(transaction)} is done, of which no broker has heard"
+            )
+        if not has_some and transaction in lane.ended:
+            lane.ended.remove(transaction)
+        if transaction.is_commit:
+            self.commits += 1
+            for message in transaction.messages:
+                if message.returned and not message.told_return:
+                    raise Violation(f"message {message.number} was committed before it came back")
+            return
+        self.rollbacks += 1
+        for tag, delivery in transaction.answered.items():
+            # It is not settled after all.
+            delivery.answer = ""
+            lane.answered.pop(delivery.number, None)
+            lane.held[tag] = delivery
 
     # -- deliveries --------------------------------------------------------------------------------
 
@@ -245,7 +355,7 @@ class Ledger:
 
     def content_of(self, delivery: Delivery) -> Content:
         """As it is delivered: with the delivery's number."""
-        properties, body = delivery.message.content
+        properties, body = delivery.message.passed
         assert properties.headers is not None
         headers = properties.headers.with_(DELIVERY, delivery.number)
         return Content(attrs.evolve(properties, headers=headers), body)
@@ -291,6 +401,8 @@ class Ledger:
             delivery = lane.held.pop(one)
             delivery.answer = answer
             lane.answered[delivery.number] = delivery
+            if lane.transacts:
+                lane.uncommitted[one] = delivery
 
     def settle(self, delivery: Delivery, answer: str, where: str) -> None:
         """A broker hears that a delivery is settled."""
@@ -308,6 +420,15 @@ class Ledger:
         delivery.is_over = True
         if delivery.lane is not None:
             delivery.lane.answered.pop(delivery.number, None)
+
+
+def _said(transaction: Transaction | None) -> str:
+    if transaction is None:
+        return "nothing of the kind"
+    said = "commit" if transaction.is_commit else "rollback"
+    messages = [one.number for one in transaction.messages if not one.denied]
+    answers = [one.number for one in transaction.answered.values()]
+    return f"{said} of messages {messages} and answers to {answers}"
 
 
 def _difference(heard: Content, meant: Content) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import select
 from collections import deque
 from collections.abc import Callable
@@ -56,7 +57,12 @@ class Life:
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
         await self.gateway.run(hosted=True, task_status=task_status)
 
-    def turn(self) -> bool:
+    @property
+    def due(self) -> float:
+        """When it next has something to do that no descriptor tells of; infinity: never."""
+        return float(getattr(self.gateway.pump, "due", math.inf))
+
+    def turn(self, now: float) -> bool:
         """Let it do what it has to do now; whether there was anything."""
         if self.end is not None:
             return False
@@ -67,7 +73,7 @@ class Life:
                 return True
             self.gateway.pump.step(0)
             return True
-        if self._epoll.poll(0):
+        if self.due <= now or self._epoll.poll(0):
             self.gateway.pump.step(0)
             return True
         return False

@@ -45,11 +45,17 @@ class PublisherSession(Session):
         def opened(lane: Lane) -> None:
             if self.random.random() < self.client.plan.confirms:
                 self.ask(channel, amqp.ConfirmSelect(), (amqp.ConfirmSelectOk,), lambda _: selected(lane))
+            elif self.random.random() < self.client.plan.transactions:
+                self.ask(channel, amqp.TxSelect(), (amqp.TxSelectOk,), lambda _: transacts(lane))
             else:
                 self._soon(channel, lane)
 
         def selected(lane: Lane) -> None:
             lane.confirms = True
+            self._soon(channel, lane)
+
+        def transacts(lane: Lane) -> None:
+            lane.transacts = True
             self._soon(channel, lane)
 
         self.open(channel, opened)
@@ -66,7 +72,9 @@ class PublisherSession(Session):
             return
         for _ in range(random.randint(1, plan.burst)):
             self._publish(channel, lane)
-        if random.random() < 0.1:
+        if lane.transacts and random.random() < 0.9:
+            self.end_transaction(channel, lane, lambda _: self._soon(channel, lane))
+        elif random.random() < 0.1:
             # What is unconfirmed by then stays so.
             self.since.pop(channel, None)
             self.close_channel(channel, lambda: self._open(channel))

@@ -10,6 +10,7 @@ import random
 import secrets
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import trio
@@ -17,20 +18,31 @@ import trio
 from tests.simulation import clock as virtual
 
 
-def install(compiled: tuple[str, ...] = ()) -> None:
-    """Once in a process, before amqpgate. The data path is the plain one, as are all others."""
+def install(engine: str = "compiled") -> str:
+    """Once in a process, before amqpgate: what runs is ``compiled``, where it was built, or all is ``plain``.
+
+    The engine that is there.
+    """
     assert not any(name.startswith("amqpgate") for name in sys.modules), "time would be taken from elsewhere"
     virtual.install(virtual.Clock())
     from tests.support.compiled import MODULES
 
-    for name in ("amqpgate.datapath._pump", "amqpgate.datapath._scan", *MODULES):
-        if name not in compiled:
+    if engine == "plain":
+        for name in ("amqpgate.datapath._pump", "amqpgate.datapath._scan", *MODULES):
             sys.modules[name] = None  # type: ignore[assignment]  # importing it raises ImportError
     from amqpgate.datapath import timer
 
     timer.Timer = virtual.Timer  # type: ignore[misc, assignment]
+    from amqpgate.datapath import accepting, build
+
+    # The listening sockets are objects of the network's.
+    build.accept = accepting.accept
+    if build.COMPILED:
+        # Its deadlines are asked for: a timer of the kernel's would go off by the kernel's time.
+        build.Pump = partial(build.Pump, clock=lambda: virtual.Timer.clock.monotonic())  # type: ignore[misc, assignment]
     trio.to_thread.run_sync = _run_sync  # type: ignore[assignment]
     trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[attr-defined]
+    return "compiled" if build.COMPILED else "plain"
 
 
 async def _run_sync(function: Callable[..., Any], *args: Any, **_: object) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tests.simulation.sockets import Address
 from tests.simulation.story import Setup
 
@@ -13,6 +15,21 @@ _ACTIONS = {
 
 #: How a message is told that is denied: by its method, or by its header.
 _SECRETS = {False: "routingKey: {prefix: secret.}", True: "properties: {appId: secret}"}
+
+
+#: The header that policies add, what they make of exchanges' names, and what they put before queues' names.
+ADDED = {"x-by": "gate"}
+EXCHANGES = {"x": "x-of-all"}
+PREFIX = "all."
+
+
+def _pairs(of: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in of.items())
+
+
+_HEADERS = f"  headers: {{set: {{{_pairs(ADDED)}}}}}\n"
+_NAMES = f"  names: {{exchanges: {{map: {{{_pairs(EXCHANGES)}}}}}, queues: {{prefix: {PREFIX}}}}}\n"
+_CHANGES = {"headers": _HEADERS, "names": _NAMES, "both": _HEADERS + _NAMES}
 
 
 def settings_of(setup: Setup, listener: Address, brokers: list[Address]) -> str:
@@ -62,5 +79,15 @@ spec:
   limits:
   - {{id: each, per: [connection], messages: {setup.rate}/s, burst: 2s}}
 """
+        )
+    if setup.transform:
+        documents.append(
+            """apiVersion: amqpgate.io/v1alpha1
+kind: TransformPolicy
+metadata: {name: changes}
+spec:
+  subjects: [{user: "*"}]
+"""
+            + _CHANGES[setup.transform]
         )
     return "---\n".join(documents)

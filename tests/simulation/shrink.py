@@ -51,7 +51,7 @@ def _smaller(outcome: Outcome) -> Iterator[Story]:
             yield attrs.evolve(story, clients=kept, faults=[one for one in faults if one.target in names])
         size //= 2
     for field in attrs.fields(Setup):
-        if field.name != "brokers" and getattr(story.setup, field.name) != field.default:
+        if field.name not in ("brokers", "engine") and getattr(story.setup, field.name) != field.default:
             yield attrs.evolve(story, setup=attrs.evolve(story.setup, **{field.name: field.default}))
     for number, client in enumerate(clients):
         for name, value in _LESS:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,6 +16,8 @@ import attrs
 class Setup:
     """Of the gateway, the brokers and the network."""
 
+    #: "compiled", or "plain"; what the process that plays it has.
+    engine: str = "plain"
     connections: str = "own"
     shared_consumers: bool = False
     brokers: int = 1
@@ -25,6 +29,8 @@ class Setup:
     #: Messages a second of one connection; 0: any.
     rate: int = 0
     audit: bool = False
+    #: What policies change: "headers", "names" of exchanges and queues, "both"; "": nothing.
+    transform: str = ""
     latency: float = 0.002
     cutting: float = 0.1
     buffers: int = 200_000
@@ -51,6 +57,8 @@ class ClientPlan:
     burst: int = 5
     sizes: int = 8
     confirms: float = 0.8
+    #: Of channels without confirms, those with transactions.
+    transactions: float = 0.0
     secret: float = 0.0
     prefetch: int = 10
     #: Seconds that a delivery takes, and between changes of mind; about.
@@ -147,13 +155,14 @@ FAULTS: dict[str, tuple[int, str]] = {
 PACES = ((120.0, 1.0, 1.0), (1200.0, 10.0, 4.0), (6 * 3600.0, 300.0, 40.0))
 
 
-def story_of(seed: str, seconds: float | None = None) -> Story:
+def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> Story:
     """The story of a seed, for so long or for as long as it says itself."""
     random = Random(f"{seed}/story")
     pace = random.choice(PACES)
     seconds = seconds or pace[0]
     pooled = random.random() < 0.4
     setup = Setup(
+        engine=engine,
         connections="pooled" if pooled else "own",
         shared_consumers=pooled and random.random() < 0.5,
         brokers=random.choice((1, 1, 2)),
@@ -162,6 +171,7 @@ def story_of(seed: str, seconds: float | None = None) -> Story:
         by_header=random.random() < 0.4,
         rate=random.choice((0, 0, 20, 200)),
         audit=random.random() < 0.4,
+        transform=random.choice(("", "", "", "headers", "names", "both")),
         latency=random.choice((0.0002, 0.002, 0.02, 0.15)),
         cutting=random.choice((0.0, 0.1, 0.6)),
         buffers=random.choice((5_000, 20_000, 200_000)),
@@ -207,6 +217,7 @@ def _client(
         sizes=random.choice((3, 6, 9, 10)),
         # Publisher confirms came with 0-9-1.
         confirms=random.choice((0.0, 0.7, 1.0)) if version == "0-9-1" else 0.0,
+        transactions=random.choice((0.0, 0.0, 0.3, 1.0)),
         secret=random.choice((0.0, 0.1, 0.4)),
         prefetch=random.choice((1, 3, 20, 200)),
         work=random.choice((0.001, 0.05, 1.0)),
@@ -214,3 +225,12 @@ def _client(
         silent=random.choice((0.0, 0.0, 0.5)),
         version=version,
     )
+
+
+def engine_of(words: Sequence[str]) -> str:
+    """The engine that a command asks for: by its name, or by its story. Before amqpgate is imported."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--engine", default="compiled")
+    parser.add_argument("--story", type=Path)
+    told, _ = parser.parse_known_args(words)
+    return Story.load(told.story).setup.engine if told.story else str(told.engine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from tests.simulation.ledger import Lane, Ledger, Violation
 from tests.simulation.life import Life
 from tests.simulation.network import Network
 from tests.simulation.publisher import Publisher
-from tests.simulation.settings import policies_of, settings_of
+from tests.simulation.settings import ADDED, EXCHANGES, PREFIX, policies_of, settings_of
 from tests.simulation.story import Story
 
 LISTENER = ("10.9.0.1", 5672)
@@ -47,7 +48,11 @@ class World:
     def __init__(self, story: Story, *, aloud: bool = False) -> None:
         self.story, self.aloud = story, aloud
         setup = story.setup
-        self.clock, self.ledger = Clock(), Ledger()
+        is_renamed = setup.transform in ("names", "both")
+        self.clock = Clock()
+        self.ledger = Ledger(
+            ADDED if setup.transform in ("headers", "both") else {}, EXCHANGES if is_renamed else {}
+        )
         self.network = Network(
             self.clock, story.seed, latency=setup.latency, cutting=setup.cutting, buffers=setup.buffers
         )
@@ -55,7 +60,8 @@ class World:
         self.audited = audit.enter()
         self.brokers: dict[str, Broker] = {}
         for name in "ab"[: setup.brokers]:
-            broker = self.brokers[name] = Broker(self, name, f"{story.seed}/broker {name}")
+            prefix = PREFIX if is_renamed else ""
+            broker = self.brokers[name] = Broker(self, name, f"{story.seed}/broker {name}", prefix)
             self.network.servers[BROKERS[name]] = broker.accept
             self.network.names[BROKERS[name]] = name
         self.clients = [KINDS[plan.kind](self, plan) for plan in story.clients]
@@ -152,7 +158,7 @@ class World:
             busy = clock.fire()
             life = self.life
             if life is not None:
-                busy |= life.turn()
+                busy |= life.turn(clock.now)
                 if life.end is not None:
                     self._buried(life)
             busy |= network.poll()
@@ -165,7 +171,7 @@ class World:
             else:
                 if clock.now - since > 0.001:
                     turns, since = 0, clock.now
-                if not clock.jump():
+                if not clock.jump(math.inf if life is None else life.due):
                     raise Violation("everybody waits for ever")
 
     def _buried(self, life: Life) -> None:

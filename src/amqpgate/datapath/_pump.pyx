@@ -76,7 +76,7 @@ cdef class Pump(Pooling):
     cdef object clock, beats
     cdef double armed
     #: No timer is due before; it may be too early, never too late.
-    cdef double due
+    cdef readonly double due
     cdef double look_every, look_at
     cdef object late
     cdef dict attending

@@ -93,6 +93,9 @@ class ChannelFlows:
             out = Unacked(stretches=tags or [], next=tags[-1][1] if tags else 0)
             out.blurred = 0 if tags is not None else None
             held = self._held[number] = HeldDeliveries(out)
+            state = self.channels.states.get(number)
+            if not has_deliveries and state is not None and state.transacts:
+                held.begin_transaction()
             table.show_settles(number)
             self.on_change()
         return held
@@ -142,9 +145,9 @@ class ChannelFlows:
         if held is None:
             return
         if isinstance(method, amqp.TxRollback):
-            held.out.rolled_back()
+            held.roll_back()
         elif isinstance(method, amqp.TxCommit | amqp.TxSelect):
-            held.out.committed()
+            held.begin_transaction()
 
     # -- what it has room for ----------------------------------------------------------------
 

@@ -333,6 +333,21 @@ class ClaimedDeliveries:
                 self._reject(one.channel, method.delivery_tag)
             self._release(one)
             return
+        if isinstance(method, amqp.BasicGetOk) and self._was_got(one.channel, method.delivery_tag):
+            # Or the next one to ask would get it again, and no other.
+            self._reject(one.channel, method.delivery_tag)
+        self._close(one, 404, f"the body of a message is lost: {why}")
+
+    def _reject(self, channel: int, tag: int) -> None:
+        """The broker is not to deliver it again."""
+        reject = amqp.BasicReject(tag, requeue=False)
+        settlement.settled(self.session.relay.channels, channel, reject)
+        self.session.channels.send(Side.UPSTREAM, channel, reject)
+
+    def _was_got(self, channel: int, tag: int) -> bool:
+        """Whether the broker waits for an ack of a message that was asked for."""
+        unacked = self.session.relay.channels.unacked_tags(channel)
+        return unacked is not None and any(first <= tag < end for first, end in unacked)
 
     def _is_acked(self, channel: int, tag: str) -> bool:
         """Whether the broker waits for an ack."""

@@ -105,7 +105,7 @@ class DeliveryHolder:
         if held is None:
             return False
         self._bytes.take(held, lambda one: one.is_acked)
-        held.out.recovered()
+        held.recover()
         return held.is_ending
 
     def end_all(self) -> bytes:
@@ -166,7 +166,7 @@ class DeliveryHolder:
                 is_acked = self.flows.is_acked(number, tag)
                 if not held.is_off and (is_acked or (not held.waiting and self.flows.has_room(number))):
                     if not is_acked:
-                        held.out.delivered(delivery)
+                        held.delivered(delivery)
                     return bytes(frame)
                 self._bytes.keep(held, HeldDelivery(tag, delivery, is_acked))
                 return self.on_content(number, frame)
@@ -268,7 +268,7 @@ class DeliveryHolder:
                     is_full = True
                     self.references.fetch(number, held, one)
                     continue
-                held.out.delivered(one.number)
+                held.delivered(one.number)
             passing.append(one)
         # What is under way is the last one: the rest of it follows.
         if held.is_under_way and not held.is_dropping and passing and passing[-1] is held.kept[-1]:

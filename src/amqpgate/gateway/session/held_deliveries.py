@@ -45,6 +45,9 @@ class HeldDeliveries:
 
     #: What the client has, and has not acknowledged.
     out: Unacked
+    #: The same after a tx.rollback: as it was when the transaction began, and what was delivered since. None:
+    #: there are no transactions, or it is not known that well.
+    begun: Unacked | None = None
     #: Deliveries that it may have so; 0: any number.
     limit: int = 0
     #: The limit may be the connection's.
@@ -73,6 +76,30 @@ class HeldDeliveries:
             count = sum(end - first for first, end in self.out.stretches)
         count += self.fetching is not None
         return count + ((self.out.uncommitted or 0) if transacts else 0)
+
+    def delivered(self, tag: int) -> None:
+        """One that the client has to acknowledge goes to it."""
+        self.out.delivered(tag)
+        if self.begun is not None:
+            self.begun.delivered(tag)
+
+    def begin_transaction(self) -> None:
+        """What was acknowledged until now stays so."""
+        self.out.committed()
+        self.begun = attrs.evolve(self.out, stretches=list(self.out.stretches))
+
+    def roll_back(self) -> None:
+        """What was acknowledged since the transaction began is due again."""
+        if self.begun is None:
+            self.out.rolled_back()
+        else:
+            self.out = self.begun
+            self.begin_transaction()
+
+    def recover(self) -> None:
+        """The broker has taken back all that was delivered and not acknowledged."""
+        self.out.recovered()
+        self.begun = None
 
     def top(self) -> int | None:
         """The highest tag that the client has not acknowledged; 0: there is none. None: that is not known."""

@@ -50,3 +50,30 @@ def test_the_rest_of_what_the_broker_has_again_is_dropped() -> None:
     held.begin()
     held.drop_rest_of([last])
     assert not held.is_dropping, "it has come whole"
+
+
+def test_a_rollback_makes_due_what_was_acked_and_an_ack_of_several_takes_a_part_of_it() -> None:
+    held = HeldDeliveries(Unacked())
+    held.begin_transaction()
+    for tag in range(1, 5):
+        held.delivered(tag)
+    for tag in (1, 3):
+        held.out.settled(tag, False)
+    held.delivered(5)
+    held.roll_back()
+    held.out.settled(2, True)
+    assert (held.out.count, held.count(transacts=True), held.top()) == (3, 5, 5)
+    held.begin_transaction()
+    held.roll_back()
+    assert held.count(transacts=True) == 3, "what was committed stays so"
+
+
+def test_a_rollback_of_what_is_not_known_that_well() -> None:
+    held = HeldDeliveries(Unacked())
+    held.begin_transaction()
+    held.delivered(1)
+    held.recover()
+    held.delivered(2)
+    held.out.settled(2, False)
+    held.roll_back()
+    assert held.out.count == 1
