@@ -9,12 +9,13 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event
 from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeAlias, cast
 
 import click
 
+from amqpgate.cli.audit_answers import check_answer, put_frame, put_rows, text_form
+from amqpgate.cli.audit_source import needed, source_of
 from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
     from sqlframe.duckdb import DuckDBSession
 
     from amqpgate.pipeline.contract import Skipped
+    from amqpgate.pipeline.folders import RecordSource, RecordTable, Span
     from amqpgate.pipeline.following import Skips
-    from amqpgate.pipeline.objects import Objects
-    from amqpgate.pipeline.reading import RecordTable, Span
     from amqpgate.records import Sort
 
     #: What is done with the rows of a batch, and its number.
@@ -51,12 +51,13 @@ class Options(NamedTuple):
     until: datetime | None = None
     vhost: str | None = None
     output: str | None = None
-    format: Literal["table", "csv", "json"] = "table"
+    format: Literal["table", "csv", "json", "parquet"] = "table"
+    to: str | None = None
 
     @property
     def span(self) -> Span:
         """Which records are wanted."""
-        from amqpgate.pipeline.reading import Span
+        from amqpgate.pipeline.folders import Span
 
         return Span(since=self.since, until=self.until, vhost=self.vhost)
 
@@ -114,10 +115,16 @@ _RECORDS = (
 )
 _FORMAT = _option(
     "--format",
-    type=click.Choice(["table", "csv", "json"]),
+    type=click.Choice(["table", "csv", "json", "parquet"]),
     default="table",
     show_default=True,
-    help="json is one object per line.",
+    help="json is one object per line; parquet needs --output.",
+)
+_TO = _option(
+    "--to",
+    metavar="TABLES",
+    help="Put the answer into a table there: delta:FOLDER, delta:s3://BUCKET/PREFIX, iceberg:FOLDER or "
+    "iceberg://CATALOG/NAMESPACE. What it had before is replaced.",
 )
 
 
@@ -137,7 +144,7 @@ def records_options(verb: Callable[P, None]) -> Callable[P, None]:
 
 def job(verb: Callable[P, None]) -> Callable[P, None]:
     """The same, and in which form rows are written."""
-    return records_options(_FORMAT(verb))
+    return records_options(_FORMAT(_TO(verb)))
 
 
 #: Of verbs that look for anomalies. Each adds its ``help``.
@@ -168,14 +175,28 @@ def chosen_options() -> Options:
     return Options(**said)
 
 
+def name_skipped(skipped: Sequence[Skipped]) -> None:
+    """Say on standard error what is left out."""
+    for each in skipped[:MOST_NAMED]:
+        click.echo(f"skipped: {each.path}: {each.why}", err=True)
+    if len(skipped) > MOST_NAMED:
+        click.echo(f"skipped: {len(skipped) - MOST_NAMED} more", err=True)
+
+
 class Running:
     """A job that has an engine. Says on a terminal which step it is at."""
 
-    def __init__(self, options: Options, session: SparkSession | DuckDBSession, status: Status) -> None:
+    def __init__(
+        self,
+        options: Options,
+        session: SparkSession | DuckDBSession,
+        source: str | RecordSource,
+        status: Status,
+    ) -> None:
         self.options = options
         self._session = session
-        #: Where the records are; what the options say, or copies of that.
-        self.folder: str | Objects = options.folder
+        #: Where the records are.
+        self.folder = source
         #: Parquet that was read.
         self.files: list[str] = []
         self._status = status
@@ -191,39 +212,30 @@ class Running:
 
     def read(self, sort: Sort) -> RecordTable:
         """The records that the options choose. What is left out is named on standard error."""
-        from amqpgate.pipeline import frames, local_reading, reading
+        from amqpgate.pipeline import frames
 
         self.step(f"looking into {self.options.folder}")
         if frames.current() == "local":
+            from amqpgate.pipeline import local_reading
+
             session = cast("DuckDBSession", self._session)
             table = local_reading.read(session, self.folder, sort, self.options.span)
         else:
+            from amqpgate.pipeline import reading
+
             table = reading.read(self.spark, self.folder, sort, self.options.span)
-        self.name(table.skipped)
+        name_skipped(table.skipped)
         self.files += table.paths
         self.step(f"{table.records:,} records of {table.files:,} files")
         return table
 
-    def name(self, skipped: Sequence[Skipped]) -> None:
-        """Say on standard error what is left out."""
-        for each in skipped[:MOST_NAMED]:
-            click.echo(f"skipped: {each.path}: {each.why}", err=True)
-        if len(skipped) > MOST_NAMED:
-            click.echo(f"skipped: {len(skipped) - MOST_NAMED} more", err=True)
-
-    def write(self, frame: DataFrame, zone: tzinfo = UTC) -> None:
-        """The answer, where and as the options say."""
-        from amqpgate.cli.audit_output import replaced, write
-
-        with replaced(self.options.output) as out:
-            write(frame, self.options.format, out, zone)
+    def write(self, frame: DataFrame, zone: tzinfo = UTC, name: str | None = None) -> None:
+        """The answer, where and as the options say; ``name`` is that of a table, if not the verb's."""
+        put_frame(self.options, frame, zone, name)
 
     def write_rows(self, rows: Iterable[Sequence[object]], names: Sequence[str]) -> None:
         """The same for rows that are here already."""
-        from amqpgate.cli.audit_output import replaced, write_rows
-
-        with replaced(self.options.output) as out:
-            write_rows(names, rows, self.options.format, out)
+        put_rows(self.options, rows, names)
 
     @cached_property
     def _skips(self) -> Skips:
@@ -242,8 +254,8 @@ class Running:
 
     def stream(self, sort: Sort) -> DataFrame:
         """The records that the options choose, as they come."""
+        from amqpgate.pipeline.folders import within
         from amqpgate.pipeline.following import stream
-        from amqpgate.pipeline.reading import within
 
         return within(stream(self.spark, self._followed(), sort, self._skips), sort, self.options.span)
 
@@ -268,7 +280,7 @@ class Running:
         if not batch.isEmpty():
             path = self.output_folder() / f"{name}-{number:06}.{self.options.format}"
             with replaced(str(path)) as out:
-                write(batch, self.options.format, out)
+                write(batch, text_form(self.options), out)
 
     def follow(self, streams: Mapping[str, tuple[DataFrame, Batch]], folder: Path, every: float) -> None:
         """Hand over what comes, by batches, until a signal; the folder remembers what was done."""
@@ -283,11 +295,11 @@ class Running:
             known = set(named.read_text().splitlines()) if named.exists() else set()
             skipped = sorted(set(self._skips.value), key=str)
             new = [one for one in skipped if f"{one.path}: {one.why}" not in known]
-            self.name(new)
+            name_skipped(new)
             with named.open("a") as out:
                 out.writelines(f"{one.path}: {one.why}\n" for one in new)
 
-        with _until_signal() as signalled:
+        with until_signal() as signalled:
             for name, (frame, each) in streams.items():
                 follow(frame, partial(named_after, each), f"file://{checkpoints / name}", every)
             self.step(f"following {self.options.folder}; Ctrl-C ends it")
@@ -301,7 +313,7 @@ class Running:
 
 
 @contextmanager
-def _until_signal() -> Iterator[Event]:
+def until_signal() -> Iterator[Event]:
     """What SIGTERM and Ctrl-C set.
 
     A signal for the whole group ends Spark, too, in the middle of what it does: what it says of that is not
@@ -328,38 +340,41 @@ def running(follow: bool = False, *, only_spark: bool = False) -> Iterator[Runni
     """Start an engine for a job, or Spark to follow. What a person can act on becomes a ``Failure``."""
     from rich.console import Console
 
-    try:
-        from amqpgate.pipeline import frames, local, spark
+    with needed():
+        from amqpgate.pipeline import frames
         from amqpgate.pipeline.engines import choose
         from amqpgate.pipeline.errors import PipelineError
-        from amqpgate.pipeline.objects import Objects, is_address
-    except ImportError as error:
-        raise Failure(f"amqpgate: {error.name} is missing: pip install 'amqpgate[pipeline]'") from error
     options = chosen_options()
+    check_answer(options)
     try:
         with Console(stderr=True).status("looking") as status, ExitStack() as stack:
-            folder: str | Objects = options.folder
-            if is_address(options.folder) and spark.is_embedded(options.master):
-                copies = stack.enter_context(TemporaryDirectory(prefix="amqpgate-audit-"))
-                folder = Objects(options.folder, Path(copies), status.update)
+            source = source_of(options.folder, options.master, stack, status.update)
             if options.settings.get(_ZONE, "UTC") != "UTC":
                 raise PipelineError(f"--conf {_ZONE}: answers are UTC; usage by local days has --timezone")
             is_sparks = only_spark or follow or options.master is not None or bool(options.settings)
-            engine = choose(folder, options.engine, is_sparks=is_sparks)
+            engine = choose(source, options.engine, is_sparks=is_sparks)
             stack.enter_context(frames.engine(engine))
-            session: SparkSession | DuckDBSession
-            if engine == "local":
-                session = local.start()
-                stack.callback(session.stop)
-            else:
-                status.update("starting Spark")
-                # It ends with this process.
-                session = spark.start(options.master, options.settings)
-                stack.enter_context(spark.explained("Spark"))
-            run = Running(options, session, status)
-            run.folder = folder
-            if engine == "local":
-                stack.enter_context(local.explained(run.files))
-            yield run
+            start = _start_local if engine == "local" else _start_spark
+            yield start(options, source, status, stack)
     except (PipelineError, OSError) as error:
         raise Failure(f"amqpgate: {error}") from error
+
+
+def _start_local(options: Options, source: str | RecordSource, status: Status, stack: ExitStack) -> Running:
+    with needed():
+        from amqpgate.pipeline import local
+    session = local.start()
+    stack.callback(session.stop)
+    run = Running(options, session, source, status)
+    stack.enter_context(local.explained(run.files))
+    return run
+
+
+def _start_spark(options: Options, source: str | RecordSource, status: Status, stack: ExitStack) -> Running:
+    status.update("starting Spark")
+    with needed():
+        from amqpgate.pipeline import spark
+    # It ends with this process.
+    session = spark.start(options.master, options.settings)
+    stack.enter_context(spark.explained("Spark"))
+    return Running(options, session, source, status)

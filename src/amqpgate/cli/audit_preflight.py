@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import click
 
+from amqpgate.cli.audit_answers import check_answer, put_rows
 from amqpgate.cli.audit_job import chosen_options, job, running
 from amqpgate.cli.failures import Failure, reported
 
@@ -86,11 +87,11 @@ def preflight(target: Target, quorum: tuple[str, ...]) -> None:
 
 
 def _of_definitions(target: Target, is_quorum: Callable[[str], bool]) -> list[tuple[object, ...]]:
-    from amqpgate.cli.audit_output import replaced, write_rows
     from amqpgate.policy.tools.definition_requests import requests_in
     from amqpgate.policy.tools.preflight import troubles
 
     options = chosen_options()
+    check_answer(options)
     with reported():
         try:
             data = Path(options.folder).read_bytes()
@@ -99,8 +100,7 @@ def _of_definitions(target: Target, is_quorum: Callable[[str], bool]) -> list[tu
         asked = (_marked(one, is_quorum) for one in requests_in(data, options.folder))
         wanted = (one for one in asked if options.vhost in (None, one.vhost))
         rows = sorted(_row(trouble) for request in wanted for trouble in troubles(request, target))
-    with replaced(options.output) as out:
-        write_rows(_COLUMNS, rows, options.format, out)
+    put_rows(options, rows, _COLUMNS)
     return rows
 
 

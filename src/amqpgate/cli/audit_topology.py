@@ -24,7 +24,7 @@ _UNUSED = ("kind", "vhost", "name", "target", "key", "declared", "why")
 
 def _topology(run: Running, since: datetime | None = None, until: datetime | None = None) -> Topology:
     """Of the records that the options choose; of traffic only what lies between."""
-    from amqpgate.pipeline.reading import Span, within
+    from amqpgate.pipeline.folders import Span, within
     from amqpgate.pipeline.topology import topology
 
     usage, events = run.read("usage").frame, run.read("events").frame

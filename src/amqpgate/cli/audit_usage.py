@@ -72,4 +72,4 @@ def usage(
             run.follow({"usage": (rows, partial(run.write_batch, f"usage-{per}"))}, folder, every)
         else:
             rows = usage_by(run.read("usage").frame, per, timezone.key)
-            run.write(rows.orderBy("start", "user", "vhost", "exchange"), timezone)
+            run.write(rows.orderBy("start", "user", "vhost", "exchange"), timezone, f"usage_by_{per}")

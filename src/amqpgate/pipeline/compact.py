@@ -22,23 +22,14 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Final
 
-import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.objects import Objects
+from amqpgate.pipeline.folders import Compacted, RecordSource, RecordTable, name_of, newest, refuse_overlap
 from amqpgate.pipeline.parts import PACKED, merge, pack, pack_files, unpack
-from amqpgate.pipeline.reading import (
-    RecordTable,
-    literal,
-    name_of,
-    newest,
-    read,
-    schema,
-)
+from amqpgate.pipeline.reading import literal, read, schema
 from amqpgate.pipeline.spark import explained
 from amqpgate.records import TABLES, Sort
 
@@ -54,18 +45,7 @@ _MADE: Final = "records.parquet"
 _FILES_OF_A_TASK: Final = 8
 
 
-@attrs.frozen(kw_only=True)
-class Compacted:
-    """What was done: new files that were read, files of the table that changed, records that came to it."""
-
-    sort: Sort
-    files: int
-    changed: int
-    records: int
-    skipped: tuple[Skipped, ...]
-
-
-def compact(spark: SparkSession, source: str | Objects, table: Path) -> list[Compacted]:
+def compact(spark: SparkSession, source: str | RecordSource, table: Path) -> list[Compacted]:
     """Add to the table what is new in a folder of raw records.
 
     Parquet files are read once, for they never change; files of JSON lines each time. The table is a folder
@@ -77,7 +57,7 @@ def compact(spark: SparkSession, source: str | Objects, table: Path) -> list[Com
         return [_compact(spark, source, table, sort) for sort in TABLES]
 
 
-def _compact(spark: SparkSession, source: str | Objects, table: Path, sort: Sort) -> Compacted:
+def _compact(spark: SparkSession, source: str | RecordSource, table: Path, sort: Sort) -> Compacted:
     ledger = table / f"_{sort}.txt"
     known = set(ledger.read_text().splitlines()) if ledger.exists() else set()
     new = read(spark, source, sort, leave_out=known)
@@ -86,13 +66,6 @@ def _compact(spark: SparkSession, source: str | Objects, table: Path, sort: Sort
         # Only after its records are in the table: without this line they are read, and found there, again.
         _replace_text(ledger, "\n".join(sorted(known.union(map(name_of, new.paths)))) + "\n")
     return Compacted(sort=sort, files=new.files, changed=changed, records=records, skipped=new.skipped)
-
-
-def refuse_overlap(source: str, table: Path) -> None:
-    """Raise ``PipelineError`` where one folder is in the other: records would be there twice."""
-    raw, made = Path(source.removeprefix("file://")).resolve(), table.resolve()
-    if raw.is_relative_to(made) or made.is_relative_to(raw):
-        raise PipelineError(f"{table} and {source} are in one another: the table must be apart")
 
 
 @contextmanager

@@ -48,8 +48,9 @@ def required(sort: Sort) -> tuple[str, ...]:
     return tuple(field.name for field in attrs.fields(TABLES[sort]) if not field.metadata["null"])
 
 
-def look_into(source: str | pa.Buffer, sort: Sort) -> Look:
-    """What a Parquet file has, by its footer, and where that is silent by its columns."""
+def look_into(source: str | pa.Buffer, sort: Sort, *, widened: bool = False) -> Look:
+    """What a Parquet file has, by its footer, and where that is silent by its columns. ``widened``: small
+    numbers may have 32 bits, as in tables of Iceberg, which has none smaller."""
     try:
         with pq.ParquetFile(source) as file:
             names = file.schema_arrow.names
@@ -57,7 +58,7 @@ def look_into(source: str | pa.Buffer, sort: Sort) -> Look:
                 versions = _versions(file)
                 if max(versions, default=0) > SCHEMA_VERSION:
                     return Look(versions)
-            if why := misfit(file.schema_arrow, sort) or _without_value(file, sort):
+            if why := misfit(file.schema_arrow, sort, widened=widened) or _without_value(file, sort):
                 return Look(why=why)
             return Look(versions)
     except (pa.ArrowException, OSError):
@@ -92,7 +93,7 @@ def is_whole(path: str) -> bool:
     return True
 
 
-def misfit(found: pa.Schema, sort: Sort) -> str | None:
+def misfit(found: pa.Schema, sort: Sort, *, widened: bool = False) -> str | None:
     """What is wrong with the columns of a file."""
     wanted = [field for field in attrs.fields(TABLES[sort]) if not field.metadata["later"]]
     missing = [field.name for field in wanted if field.name not in found.names]
@@ -102,7 +103,10 @@ def misfit(found: pa.Schema, sort: Sort) -> str | None:
         more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
         return f"lacks the columns {', '.join(missing[:_MOST_NAMED])}{more}"
     for field in arrow_schema(TABLES[sort]):
-        if field.name in found.names and (type_ := _plain(found.field(field.name).type)) != field.type:
+        if field.name not in found.names:
+            continue
+        type_ = _plain(found.field(field.name).type)
+        if type_ != field.type and not (widened and (type_, field.type) == (pa.int32(), pa.int16())):
             return f"has {type_} in the column {field.name}, not {field.type}"
     return None
 

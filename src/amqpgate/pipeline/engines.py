@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Literal
 
-from amqpgate.pipeline import spark
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.folders import RecordSource
 from amqpgate.pipeline.frames import Engine
-from amqpgate.pipeline.objects import Objects
+from amqpgate.pipeline.masters import is_submitted
 from amqpgate.pipeline.places import local_files
 
 #: Files of at most so many bytes are looked at in this process: some millions of records in Parquet.
@@ -16,22 +16,22 @@ MOST_LOCAL: Final = 256 << 20
 
 
 def choose(
-    folder: str | Objects, asked: Literal["auto", "local", "spark"], *, is_sparks: bool = False
+    folder: str | RecordSource, asked: Literal["auto", "local", "spark"], *, is_sparks: bool = False
 ) -> Engine:
     """The engine for that folder. ``is_sparks``: the job, or an option of it, is only Spark's.
 
     Raises ``PipelineError`` where there is no such folder, or it is not for the engine that was asked for.
     """
-    files = None if isinstance(folder, Objects) else local_files(folder)
+    files = local_files(folder) if isinstance(folder, str) else None
     if asked == "local" and is_sparks:
         raise PipelineError("--engine local has no --follow, --master or --conf: leave them out, or it")
-    if asked == "local" and files is None and not isinstance(folder, Objects):
+    if asked == "local" and files is None and isinstance(folder, str):
         raise PipelineError(f"{folder} is not of this machine: use --engine spark")
     if asked != "auto":
         return asked
-    if is_sparks or spark.is_submitted() or (files is None and not isinstance(folder, Objects)):
+    if is_sparks or is_submitted() or (files is None and isinstance(folder, str)):
         return "spark"
-    size = folder.size if isinstance(folder, Objects) else sum(map(_size, files or ()))
+    size = sum(map(_size, files or ())) if isinstance(folder, str) else folder.size
     return "local" if size <= MOST_LOCAL else "spark"
 
 

@@ -137,6 +137,15 @@ def times_of(frame: DataFrame) -> tuple[str, ...]:
     return tuple(field.name for field in frame.schema if type(field.dataType).__name__ == "TimestampType")
 
 
+def arrow_of(frame: DataFrame) -> pyarrow.Table:
+    """All rows in the frame's order, in memory; times are UTC."""
+    if _ENGINE.get() == "local":
+        from amqpgate.pipeline.local import arrow_of as arrow
+
+        return arrow(frame)
+    return frame.toArrow()
+
+
 def rows_of(frame: DataFrame, most: int | None = None) -> Iterator[dict[str, object]]:
     """All rows in the frame's order, or the first, part by part; times are UTC."""
     if most is not None:

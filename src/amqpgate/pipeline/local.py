@@ -66,12 +66,12 @@ def register(session: DuckDBSession, rows: pyarrow.dataset.Dataset) -> DataFrame
 
 def computed(frame: DataFrame) -> DataFrame:
     """The frame with its rows in memory."""
-    return frame_of(cast("DuckDBDataFrame", frame).session, _arrow(frame))
+    return frame_of(cast("DuckDBDataFrame", frame).session, arrow_of(frame))
 
 
 def rows_of(frame: DataFrame) -> Iterator[dict[str, object]]:
     """All rows."""
-    for batch in _arrow(frame).to_batches(_BATCH):
+    for batch in arrow_of(frame).to_batches(_BATCH):
         yield from batch.to_pylist()
 
 
@@ -81,14 +81,14 @@ def from_batches(
     added: Mapping[str, Literal["string", "strings"]],
 ) -> DataFrame:
     """The rows with what the function appends to batches of them."""
-    table = _arrow(frame)
+    table = arrow_of(frame)
     types = {"string": pyarrow.string(), "strings": pyarrow.list_(pyarrow.string())}
     schema = pyarrow.schema([*table.schema, *((name, types[kind]) for name, kind in added.items())])
     batches = function(iter(table.to_batches(_BATCH)))
     return frame_of(cast("DuckDBDataFrame", frame).session, pyarrow.Table.from_batches(batches, schema))
 
 
-def _arrow(frame: DataFrame) -> pyarrow.Table:
+def arrow_of(frame: DataFrame) -> pyarrow.Table:
     """Its rows. Not by SQLFrame, which asks DuckDB in a way that is deprecated."""
     duck = cast("DuckDBDataFrame", frame)
     return duck.session._conn.sql(duck.sql("duckdb", optimize=False, pretty=False)).to_arrow_table()

@@ -6,7 +6,7 @@ Spark is handed copies, of the objects that are wanted only. One on a cluster re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,8 @@ import attrs
 from pyarrow import fs
 
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.folders import Span, chosen
+from amqpgate.records import Sort
 
 _SCHEME: Final = "s3://"
 _AT_ONCE: Final = 8
@@ -50,10 +52,23 @@ class Objects:
         return sorted(self._size)
 
     @property
+    def is_table(self) -> bool:
+        """No."""
+        return False
+
+    def chosen(self, sort: Sort, span: Span, leave_out: Container[str]) -> tuple[list[str], list[str]]:
+        """Of `paths` those of Parquet, and those of JSON lines, that may have what is wanted."""
+        return chosen(self.paths(), self, sort, span, leave_out)
+
+    @property
     def size(self) -> int:
         """Of all objects, in bytes."""
         self.paths()
         return sum(self._size.values())
+
+    def size_of(self, path: str) -> int:
+        """Of one of them."""
+        return self._size[path]
 
     def _look(self) -> None:
         start, _, options = self.address.removeprefix(_SCHEME).partition("?")

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from amqpgate.pipeline.reading import OTHER_VHOSTS, TIME, key_of
+from amqpgate.pipeline.folders import OTHER_VHOSTS, TIME, key_of
 from amqpgate.records import TABLES, Sort, arrow_schema
 
 #: The columns of parts. ``records`` is a stream in Arrow's format.
@@ -48,16 +48,16 @@ class Part:
 def pack(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.RecordBatch]:
     """Records as parts."""
     for table in _together(batches):
-        yield _packed(_split(_fitted(table, sort), sort))
+        yield _packed(_split(fitted(table, sort), sort))
 
 
 def pack_files(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.RecordBatch]:
     """Of files on this machine (``path``), the records as parts. Raises ``ValueError`` for a damaged one."""
     for path in chain.from_iterable(batch["path"].to_pylist() for batch in batches):
         try:
-            with _opened(path.removeprefix("file://"), sort) as file:
+            with opened(path.removeprefix("file://"), sort) as file:
                 for number in range(file.num_row_groups):
-                    yield _packed(_split(_row_group(file, number, sort), sort))
+                    yield _packed(_split(row_group(file, number, sort), sort))
         except (OSError, pa.ArrowException) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
 
@@ -80,8 +80,8 @@ def merge(new: Iterable[Part], old: Path | None, sort: Sort, made: Path) -> None
     with ExitStack() as stack:
         parts: list[Iterable[Part]] = [new]
         if old:
-            file = stack.enter_context(_opened(old, sort))
-            parts.append(sorted(_parts_of(file, sort), key=attrgetter("first")))
+            file = stack.enter_context(opened(old, sort))
+            parts.append(sorted(parts_of(file, sort), key=attrgetter("first")))
         # Spark may run a task twice, even at the same time.
         unfinished = made.with_name(f"_{uuid4().hex}")
         made.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ def merged(parts: Iterable[Part]) -> Iterator[pa.Table]:
         following = next(coming, None)
         if following is not None and size < enough:
             continue
-        table = _each_once(held)
+        table = each_once(held)
         smaller = pc.less(table[_ID], following.first) if following else None
         end = len(table) if smaller is None else pc.sum(smaller, min_count=0).as_py()
         if end:
@@ -197,31 +197,33 @@ def _plain(table: pa.Table) -> pa.Table:
 
 def _unpacked(records: pa.Buffer, sort: Sort) -> pa.Table:
     with pa.ipc.open_stream(records) as stream:
-        return _fitted(stream.read_all(), sort)
+        return fitted(stream.read_all(), sort)
 
 
-def _opened(path: str | Path, sort: Sort) -> pq.ParquetFile:
+def opened(path: str | Path | pa.NativeFile, sort: Sort) -> pq.ParquetFile:
+    """A file whose texts that repeat are read as dictionaries, and whose pages are checked."""
     metadata = pq.read_metadata(path)
     there = {name for name in metadata.schema.names if _schema(sort).get_field_index(name) >= 0}
     repeating = [name for name in there if pa.types.is_dictionary(_schema(sort).field(name).type)]
     return pq.ParquetFile(path, metadata=metadata, read_dictionary=repeating, page_checksum_verification=True)
 
 
-def _parts_of(file: pq.ParquetFile, sort: Sort) -> Iterator[Part]:
+def parts_of(file: pq.ParquetFile, sort: Sort) -> Iterator[Part]:
     """Row groups."""
     at = file.metadata.schema.names.index(_ID)
     for number in range(file.num_row_groups):
         known = file.metadata.row_group(number).column(at).statistics
         first = known.min if known and known.has_min_max else ""
-        yield Part(first, partial(_row_group, file, number, sort))
+        yield Part(first, partial(row_group, file, number, sort))
 
 
-def _row_group(file: pq.ParquetFile, number: int, sort: Sort) -> pa.Table:
-    return _fitted(file.read_row_group(number), sort)
+def row_group(file: pq.ParquetFile, number: int, sort: Sort) -> pa.Table:
+    """Records of one row group."""
+    return fitted(file.read_row_group(number), sort)
 
 
-def _each_once(tables: list[pa.Table]) -> pa.Table:
-    """By id."""
+def each_once(tables: list[pa.Table]) -> pa.Table:
+    """The records by id, and each once."""
     table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
     ids = table[_ID].combine_chunks()
     if len(ids) > 1 and not pc.all(pc.less(ids[:-1], ids[1:])).as_py():
@@ -246,7 +248,7 @@ def _schema(sort: Sort) -> pa.Schema:
     )
 
 
-def _fitted(table: pa.Table, sort: Sort) -> pa.Table:
+def fitted(table: pa.Table, sort: Sort) -> pa.Table:
     """With the columns of the sort: older files have none of what came later."""
 
     def column(field: pa.Field) -> pa.Array | pa.ChunkedArray:

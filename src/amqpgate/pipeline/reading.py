@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Container, Mapping, Sequence
 from functools import reduce
 from typing import Final, TypeAlias
 from urllib.parse import unquote
@@ -22,31 +20,23 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, IntegralType, StringType, StructField, StructType
 
-from amqpgate.pipeline.contract import Look, Skipped, look_into, required
+from amqpgate.pipeline.contract import Look, Skipped, required
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.folders import (
+    LINE,
+    LOCAL,
+    RecordSource,
+    RecordTable,
+    Span,
+    chosen,
+    look_into_all,
+    refuse_later,
+    skipped_of,
+    within,
+)
 from amqpgate.pipeline.frames import F
-from amqpgate.pipeline.objects import Objects
 from amqpgate.pipeline.spark import explained
-from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
-
-#: The time by which records of a sort are selected.
-TIME: Final[dict[Sort, str]] = {"events": "time", "usage": "window_start"}
-#: What a line of JSON calls its sort.
-LINE: Final[dict[Sort, str]] = {"events": "event", "usage": "usage"}
-
-_PARQUET: Final = re.compile(r"/((events|usage)/(?:date=[^/]+/)?(?:vhost_key=[^/]+/)?[^/]+\.parquet)$")
-_JSON: Final = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2|zst|lz4))?$")
-_DATE: Final = re.compile(r"/date=(\d{4}-\d\d-\d\d)/")
-#: A file of a compacted table. The one with the highest number in a folder is in force.
-_NUMBERED: Final = re.compile(r"^(.*/)records-\d{8}\.parquet$")
-_KEY: Final = re.compile(r"/vhost_key=([^/]+)/")
-#: A file is of the day of its first record: it goes on into the next day, and has earlier ones, too. It is
-#: rolled within minutes.
-_SLACK: Final = timedelta(days=1)
-_KEY_LENGTH: Final = 64
-_NOT_IN_KEYS: Final = re.compile("[^A-Za-z0-9.-]")
-#: The folder of what is of no virtual host, and of those with strange names.
-OTHER_VHOSTS: Final = "_"
+from amqpgate.records import TABLES, Sort, arrow_schema
 
 #: Of the types of columns those that are not written as text.
 _NUMBERS: Final = (IntegralType, BooleanType)
@@ -54,39 +44,8 @@ _NUMBERS: Final = (IntegralType, BooleanType)
 _DEPTH: Final = 6
 _CORRUPT: Final = "_corrupt"
 
-_LOCAL: Final = "file://"
-#: So many files of this machine are looked into at once.
-_AT_ONCE: Final = 4
-
 #: How many lines of which version a file has; None: of none, so they are no audit records.
 _Versions: TypeAlias = Counter[int | None]
-
-
-@attrs.frozen(kw_only=True)
-class Span:
-    """Which records are wanted: from ``since`` on, before ``until`` (both UTC), of one virtual host."""
-
-    since: datetime | None = None
-    until: datetime | None = None
-    vhost: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class RecordTable:
-    """Records of one sort.
-
-    ``frame`` has the columns of ``records``; ``files`` and ``records`` say how many there are in the files
-    that were chosen, of which ``frame`` may have less. ``paths`` are those in Parquet; ``lines`` has the
-    records of the others.
-    """
-
-    sort: Sort
-    frame: DataFrame
-    files: int
-    records: int
-    skipped: tuple[Skipped, ...]
-    paths: tuple[str, ...] = ()
-    lines: DataFrame | None = None
 
 
 def schema(sort: Sort) -> StructType:
@@ -99,7 +58,7 @@ def schema(sort: Sort) -> StructType:
 
 def read(
     spark: SparkSession,
-    folder: str | Objects,
+    folder: str | RecordSource,
     sort: Sort,
     span: Span | None = None,
     *,
@@ -112,13 +71,15 @@ def read(
     Raises ``PipelineError``.
     """
     span = span or Span()
-    found = folder.paths() if isinstance(folder, Objects) else list_files(spark, folder)
-    parquet, lines = chosen(found, folder, sort, span, leave_out)
-    if isinstance(folder, Objects):
+    source = None if isinstance(folder, str) else folder
+    if isinstance(folder, str):
+        parquet, lines = chosen(list_files(spark, folder), folder, sort, span, leave_out)
+    else:
+        parquet, lines = folder.chosen(sort, span, leave_out)
         folder.copy([*parquet, *lines])
     parts: list[RecordTable] = []
     if parquet:
-        parts.append(_parquet(spark, sort, parquet))
+        parts.append(_parquet(spark, sort, parquet, widened=source is not None and source.is_table))
     if lines:
         parts.append(_json(spark, sort, lines))
     nothing = spark.createDataFrame([], schema(sort))
@@ -128,56 +89,13 @@ def read(
         files=sum(part.files for part in parts),
         records=sum(part.records for part in parts),
         skipped=tuple(
-            attrs.evolve(skipped, path=folder.name(skipped.path)) if isinstance(folder, Objects) else skipped
+            attrs.evolve(skipped, path=source.name(skipped.path)) if source else skipped
             for part in parts
             for skipped in part.skipped
         ),
         paths=tuple(path for part in parts for path in part.paths),
         lines=next((part.lines for part in parts if part.lines is not None), None),
     )
-
-
-def chosen(
-    found: Iterable[str], folder: str | Objects, sort: Sort, span: Span, leave_out: Container[str]
-) -> tuple[list[str], list[str]]:
-    """Of all files of a folder those of Parquet, and those of JSON lines, that may have what is wanted.
-
-    Raises ``PipelineError`` where none is one of records.
-    """
-    there = newest(found)
-    if not any(_PARQUET.search(path) or _JSON.search(path) for path in there):
-        raise PipelineError(
-            f"{folder} has no audit records: neither {{events,usage}}/date=*/*.parquet nor *.json, *.jsonl"
-        )
-    wanted = [path for path in there if _wanted(path, span)]
-    parquet = [
-        path for path in wanted if (at := _PARQUET.search(path)) and at[2] == sort and at[1] not in leave_out
-    ]
-    return parquet, [path for path in wanted if _JSON.search(path)]
-
-
-def key_of(vhost: str) -> str:
-    """A virtual host's folder in a compacted table: its name, but cut, and with ``_`` for what a folder's
-    name should not have. Several may share it."""
-    return _NOT_IN_KEYS.sub("_", vhost[:_KEY_LENGTH]) or OTHER_VHOSTS
-
-
-def name_of(path: str) -> str:
-    """Of a Parquet file: the path below the folder of records."""
-    match = _PARQUET.search(path)
-    assert match is not None
-    return match[1]
-
-
-def within(frame: DataFrame, sort: Sort, span: Span) -> DataFrame:
-    """The records of a span."""
-    if span.since is not None:
-        frame = frame.filter(F.col(TIME[sort]) >= F.lit(span.since))
-    if span.until is not None:
-        frame = frame.filter(F.col(TIME[sort]) < F.lit(span.until))
-    if span.vhost is not None:
-        frame = frame.filter(F.col("vhost") == F.lit(span.vhost))
-    return frame
 
 
 def list_files(spark: SparkSession, folder: str) -> list[str]:
@@ -194,13 +112,6 @@ def _address(url: str) -> str:
     return re.sub("^file:/+", "file:///", unquote(url))
 
 
-def newest(paths: Iterable[str]) -> list[str]:
-    """Sorted, without files of a compacted table that another in their folder has replaced."""
-    return list(
-        {match[1] if (match := _NUMBERED.match(path)) else path: path for path in sorted(paths)}.values()
-    )
-
-
 def literal(path: str) -> str:
     """A path that Spark takes by its letters, and not for a pattern."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
@@ -212,34 +123,8 @@ def _why(error: AnalysisException) -> str:
     return str(error).partition("\n")[0]
 
 
-def _wanted(path: str, span: Span) -> bool:
-    """Whether the file of that day and folder may have records of the span."""
-    key = _KEY.search(path)
-    if span.vhost is not None and key is not None and key[1] not in (key_of(span.vhost), OTHER_VHOSTS):
-        return False
-    if (match := _DATE.search(path)) is None:
-        return True
-    day = date.fromisoformat(match[1])
-    if span.since is not None and day < (span.since - _SLACK).astimezone(UTC).date():
-        return False
-    return span.until is None or day <= (span.until + _SLACK).astimezone(UTC).date()
-
-
-def look_into_all(paths: Iterable[str], sort: Sort) -> dict[str, Look]:
-    """Parquet files of this machine, by the path that starts with file://."""
-    here = list(paths)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(
-            zip(
-                here,
-                pool.map(lambda path: look_into(path.removeprefix(_LOCAL), sort), here),
-                strict=True,
-            )
-        )
-
-
-def _parquet(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTable:
-    seen = look_into_all((path for path in paths if path.startswith(_LOCAL)), sort)
+def _parquet(spark: SparkSession, sort: Sort, paths: Sequence[str], *, widened: bool) -> RecordTable:
+    seen = look_into_all((path for path in paths if path.startswith(LOCAL)), sort, widened=widened)
     if there := [path for path in paths if path not in seen]:
         seen |= _look_elsewhere(spark, sort, there)
     refuse_later({path: look.versions for path, look in seen.items()})
@@ -253,11 +138,6 @@ def _parquet(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTab
         skipped=skipped_of(seen),
         paths=whole,
     )
-
-
-def skipped_of(seen: Mapping[str, Look]) -> tuple[Skipped, ...]:
-    """Those that are left out."""
-    return tuple(Skipped(path, look.why) for path, look in sorted(seen.items()) if look.why is not None)
 
 
 def _look_elsewhere(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> dict[str, Look]:
@@ -331,18 +211,3 @@ def _versions(frame: DataFrame, sort: Sort, version: Column) -> Mapping[str, _Ve
             found[_address(path)][number] += records
     refuse_later(found)
     return found
-
-
-def refuse_later(found: Mapping[str, Iterable[int | None]]) -> None:
-    """Raises ``PipelineError`` if a file has records of a later version than this program knows."""
-    if later := {
-        path: number
-        for path, some in sorted(found.items())
-        for number in some
-        if (number or 0) > SCHEMA_VERSION
-    }:
-        path, number = next(iter(later.items()))
-        raise PipelineError(
-            f"{path} has records of schema version {number} ({len(later)} of {len(found)} files have "
-            f"later ones than {SCHEMA_VERSION}, which is all that this amqpgate reads): use a later amqpgate"
-        )

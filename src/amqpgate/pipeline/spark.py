@@ -19,9 +19,8 @@ from pyspark.sql import SparkSession
 
 from amqpgate.pipeline import java
 from amqpgate.pipeline.errors import PipelineError
-
-#: All cores of this machine, in one process.
-EMBEDDED: Final = "local[*]"
+from amqpgate.pipeline.masters import chosen as chosen_master
+from amqpgate.pipeline.masters import is_embedded, is_submitted
 
 #: Wherever it runs.
 SETTINGS: Final[Mapping[str, str]] = {
@@ -50,28 +49,13 @@ _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
 
 
-def is_embedded(master: str | None) -> bool:
-    """Whether ``start`` would have Spark in this process."""
-    chosen = _chosen(master)
-    return chosen is not None and chosen.startswith("local")
-
-
-def _chosen(master: str | None) -> str | None:
-    return master or (None if is_submitted() else EMBEDDED)
-
-
-def is_submitted() -> bool:
-    """Whether spark-submit started this process."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
 def start(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A session on that master; without one on spark-submit's if that started this process, else embedded.
 
     ``settings`` are Spark's own, and go before those of this module. Raises ``PipelineError`` where there is
     no Java, or no such master.
     """
-    chosen = _chosen(master)
+    chosen = chosen_master(master)
     wanted = dict(SETTINGS)
     if is_embedded(master):
         wanted |= EMBEDDED_SETTINGS

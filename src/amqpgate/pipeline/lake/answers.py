@@ -1,0 +1,63 @@
+"""The answer of a verb as a table: each run replaces the rows of the one before in one commit, and history
+has both. Batches of a stream are added, each once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.lake.table import Conflict, Lake, LakeTable
+from amqpgate.pipeline.lake.writing import write
+
+_TRIES: Final = 20
+#: The property with the last batch of a stream that is in the table.
+_BATCH: Final = "amqpgate.batch"
+
+
+def replace(lake: Lake, name: str, rows: pa.Table) -> None:
+    """Have these rows and no others. Raises ``PipelineError`` where columns have other types."""
+    rows = _plain(rows)
+    for _ in range(_TRIES):
+        table = _table(lake, name, rows.schema)
+        before = table.files()
+        added = [write(table, [rows], None)] if len(rows) else []
+        if not added and not before:
+            return
+        try:
+            table.commit(added, before)
+        except Conflict:
+            for new in added:
+                table.remove(new.path)
+            continue
+        return
+    raise PipelineError(f"{lake.address}: others changed the table {name} {_TRIES} times: run it again")
+
+
+def _table(lake: Lake, name: str, schema: pa.Schema) -> LakeTable:
+    table = lake.load(name)
+    if table is None:
+        return lake.create(name, schema, None, {})
+    table.evolve(schema)
+    for field in table.schema:
+        if field.name in schema.names and (wanted := schema.field(field.name).type) != _kind(field.type):
+            raise PipelineError(
+                f"{lake.address}: the table {name} has {_kind(field.type)} in {field.name}, and not {wanted}"
+            )
+    return table
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """With the types that both formats have."""
+    return rows.cast(pa.schema([pa.field(field.name, _kind(field.type)) for field in rows.schema]))
+
+
+def _kind(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_string(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_kind(kind.value_type))
+    if pa.types.is_int16(kind):
+        return pa.int32()
+    return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(kind) else kind

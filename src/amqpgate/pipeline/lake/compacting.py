@@ -1,0 +1,284 @@
+"""Raw records into a table of an open format, exactly once.
+
+Three tables: ``events`` and ``usage``, in parts by the day of the record, and ``files`` with what was read.
+Files come in batches. Of a batch those records are written that the table does not have in their days,
+and one commit makes them the table's; then ``files`` has the batch. A process that dies between both reads
+the batch again, and finds its records. Who meets another's commit looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from amqpgate.pipeline.contract import Skipped
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.folders import (
+    LOCAL,
+    TIME,
+    Compacted,
+    RecordSource,
+    Span,
+    chosen,
+    look_into_all,
+    name_of,
+    refuse_later,
+    refuse_overlap,
+    skipped_of,
+)
+from amqpgate.pipeline.json_lines import read_lines
+from amqpgate.pipeline.lake.table import VERSION, Conflict, Lake, LakeTable
+from amqpgate.pipeline.lake.writing import by_day, rearrange, unknown, write
+from amqpgate.pipeline.parts import each_once, fitted, opened, row_group
+from amqpgate.pipeline.places import local_files
+from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
+
+FILES: Final = "files"
+#: What was read: each file once, or again where a process died.
+FILES_SCHEMA: Final = pa.schema(
+    [
+        pa.field("sort", pa.string(), False),
+        pa.field("name", pa.string(), False),
+        pa.field("records", pa.int64(), False),
+        pa.field("time", pa.timestamp("us", tz="UTC"), False),
+    ]
+)
+
+#: Files that are read together: some 100,000 to a million records.
+_BATCH_BYTES: Final = 8 << 20
+_BATCH_FILES: Final = 200
+#: How often somebody else may come first.
+_TRIES: Final = 20
+#: So many files of ``files`` become one.
+_MANY: Final = 16
+
+
+@attrs.frozen
+class Batch:
+    """Records of some files, sorted by id, each once."""
+
+    records: pa.Table
+    #: How many each file has, by its name.
+    names: dict[str, int]
+    skipped: tuple[Skipped, ...]
+
+
+def compact_into(
+    lake: Lake, source: str | RecordSource, tell: Callable[[str], None] = lambda _: None
+) -> list[Compacted]:
+    """Add to the tables what is new in a folder of raw records. Raises ``PipelineError``."""
+    if isinstance(source, str) and lake.address.folder is not None:
+        refuse_overlap(source, lake.address.folder)
+    if not isinstance(source, str) and source.is_table:
+        raise PipelineError(f"{source} is such a table already")
+    return [_compact(lake, source, sort, tell) for sort in TABLES]
+
+
+def _compact(lake: Lake, source: str | RecordSource, sort: Sort, tell: Callable[[str], None]) -> Compacted:
+    known = _done(lake, sort)
+    parquet, lines = _new(source, sort, known)
+    files = added = 0
+    days: set[date] = set()
+    skipped: list[Skipped] = []
+    for batch in (*_batches(source, sort, parquet), *_of_lines(source, sort, lines)):
+        came, in_days = add(lake, sort, batch.records)
+        _note(lake, sort, batch.names)
+        files, added = files + len(batch.names), added + came
+        days |= in_days
+        skipped += batch.skipped
+        tell(f"{sort}: {files:,} of {len(parquet):,} new files, {added:,} records")
+    changed = _tidy(lake, sort, days)
+    return Compacted(
+        sort=sort, files=files + len(lines), changed=changed, records=added, skipped=tuple(skipped)
+    )
+
+
+def add(lake: Lake, sort: Sort, records: pa.Table) -> tuple[int, set[date]]:
+    """Have these records, which are sorted by id and each once: how many came, and their days."""
+    parts = dict(by_day(records, sort)) if len(records) else {}
+    for _ in range(_TRIES):
+        table = _record_table(lake, sort)
+        new = {day: rows for day, part in parts.items() if len(rows := unknown(table, [day], part))}
+        if not new:
+            return 0, set()
+        written = [write(table, [rows], day, ("record_id", TIME[sort])) for day, rows in new.items()]
+        count = sum(file.records for file in written)
+        try:
+            table.commit(written, notes={"amqpgate.records": str(count)})
+        except Conflict:
+            for file in written:
+                table.remove(file.path)
+            continue
+        return count, set(new)
+    raise PipelineError(f"{lake.address}: others changed the table of {sort} {_TRIES} times: run it again")
+
+
+def expire(lake: Lake, before: datetime) -> int:
+    """Forget what was replaced before that moment: how many files are gone."""
+    tables = [lake.load(name) for name in (*TABLES, FILES)]
+    return sum(table.expire(before) for table in tables if table is not None)
+
+
+def _record_table(lake: Lake, sort: Sort) -> LakeTable:
+    """That of a sort, with all columns that records have. Raises ``PipelineError`` for one of others."""
+    schema = arrow_schema(TABLES[sort])
+    table = lake.load(sort)
+    if table is None:
+        return _created(lake, sort, schema.remove_metadata(), TIME[sort], {VERSION: str(SCHEMA_VERSION)})
+    if (version := table.properties.get(VERSION)) != str(SCHEMA_VERSION):
+        what = "has no audit records" if version is None else f"has records of schema version {version}"
+        raise PipelineError(f"{lake.address}: the table {sort} {what}")
+    table.evolve(schema)
+    return table
+
+
+def _created(
+    lake: Lake, name: str, schema: pa.Schema, day_of: str | None, properties: dict[str, str]
+) -> LakeTable:
+    try:
+        return lake.create(name, schema, day_of, properties)
+    except PipelineError:
+        # Another process may have made it at the same time.
+        if (table := lake.load(name)) is not None:
+            return table
+        raise
+
+
+def _done(lake: Lake, sort: Sort) -> set[str]:
+    """Names of files that were read before."""
+    table = lake.load(FILES)
+    found: set[str] = set()
+    for file in table.files() if table is not None else ():
+        assert table is not None
+        with table.open(file.path) as source:
+            rows = pq.read_table(source, columns=["sort", "name"])
+        found.update(rows.filter(pc.equal(rows["sort"], sort))["name"].to_pylist())
+    return found
+
+
+def _note(lake: Lake, sort: Sort, names: dict[str, int]) -> None:
+    """Remember files whose records are in the table."""
+    if not names:
+        return
+    now = datetime.now(UTC)
+    rows = [{"sort": sort, "name": name, "records": count, "time": now} for name, count in names.items()]
+    for _ in range(_TRIES):
+        table = lake.load(FILES) or _created(lake, FILES, FILES_SCHEMA, None, {})
+        there = table.files()
+        few = there if len(there) >= _MANY else []
+        new = write(table, [_rows(table, few, rows)], None)
+        try:
+            table.commit([new], few)
+        except Conflict:
+            table.remove(new.path)
+            continue
+        return
+    raise PipelineError(f"{lake.address}: others changed the table of files {_TRIES} times: run it again")
+
+
+def _rows(table: LakeTable, files: Iterable[object], rows: list[dict[str, object]]) -> pa.Table:
+    """The rows of files, and others."""
+    found = [pa.Table.from_pylist(rows, FILES_SCHEMA)]
+    for file in files:
+        with table.open(file.path) as source:  # type: ignore[attr-defined]
+            found.append(pq.read_table(source).cast(FILES_SCHEMA))
+    return pa.concat_tables(found)
+
+
+def _tidy(lake: Lake, sort: Sort, days: set[date]) -> int:
+    """Few files of many. Who meets another's commit leaves it to the next time."""
+    table = lake.load(sort)
+    if table is None or not days:
+        return 0
+    try:
+        return rearrange(table, sort, days)
+    except Conflict:
+        return 0
+
+
+# -- what is new -----------------------------------------------------------------------------
+
+
+def _new(source: str | RecordSource, sort: Sort, known: set[str]) -> tuple[list[str], list[str]]:
+    if not isinstance(source, str):
+        return source.chosen(sort, Span(), known)
+    if (files := local_files(source)) is None:
+        raise PipelineError(
+            f"{source} is not of this machine: such tables are written here, of folders and s3://"
+        )
+    return chosen((f"{LOCAL}{path}" for path in files), source, sort, Span(), known)
+
+
+def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> Iterator[Batch]:
+    """Of Parquet files, in their order."""
+    for some in _together(source, paths):
+        if not isinstance(source, str):
+            source.copy(some)
+        seen = look_into_all(some, sort)
+        refuse_later({path: look.versions for path, look in seen.items()})
+        skipped = [*skipped_of(seen)]
+        tables, names = [], {}
+        for path in some:
+            if seen[path].why is None:
+                rows = _all(path, sort)
+                if rows is None:
+                    skipped.append(Skipped(path, "is damaged"))
+                else:
+                    tables.append(rows)
+                    names[name_of(path)] = len(rows)
+        if not isinstance(source, str):
+            skipped = [Skipped(source.name(one.path), one.why) for one in skipped]
+            for path in some:
+                Path(path.removeprefix(LOCAL)).unlink()
+        yield Batch(_sorted(tables, sort), names, tuple(skipped))
+
+
+def _together(source: str | RecordSource, paths: Iterable[str]) -> Iterator[list[str]]:
+    """Not too many at a time."""
+    waiting: list[str] = []
+    size = 0
+    for path in paths:
+        own = (
+            Path(path.removeprefix(LOCAL)).stat().st_size if isinstance(source, str) else source.size_of(path)
+        )
+        if waiting and (size + own > _BATCH_BYTES or len(waiting) == _BATCH_FILES):
+            yield waiting
+            waiting, size = [], 0
+        waiting.append(path)
+        size += own
+    if waiting:
+        yield waiting
+
+
+def _all(path: str, sort: Sort) -> pa.Table | None:
+    """The records of a file; none of a damaged one."""
+    try:
+        with opened(path.removeprefix(LOCAL), sort) as file:
+            groups = [row_group(file, number, sort) for number in range(file.num_row_groups)]
+    except (OSError, pa.ArrowException):
+        return None
+    return pa.concat_tables(groups) if groups else _sorted([], sort)
+
+
+def _of_lines(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> Iterator[Batch]:
+    """Of files of JSON lines, which are read each time."""
+    schema = arrow_schema(TABLES[sort])
+    for path in paths:
+        if not isinstance(source, str):
+            source.copy([path])
+        rows, wrong = read_lines(path, sort)
+        name = path if isinstance(source, str) else source.name(path)
+        skipped = (Skipped(name, f"{wrong} lines are no audit records"),) if wrong else ()
+        yield Batch(_sorted([fitted(pa.Table.from_pylist(rows, schema), sort)], sort), {}, skipped)
+
+
+def _sorted(tables: list[pa.Table], sort: Sort) -> pa.Table:
+    empty = fitted(arrow_schema(TABLES[sort]).empty_table(), sort)
+    return each_once([empty, *tables])
