@@ -50,7 +50,7 @@ class Router:
 
     def use(self, policies: PolicySet) -> None:
         """Other routes hold for new connections, and for those that wait."""
-        self.table = RouteTable(policies.routes)
+        self.table = RouteTable(policies.routes, policies.membership)
         self.pauses.use({route.id: route for _, route in self.table.routes})
 
     def states(self) -> list[dict[str, JSON]]:
