@@ -36,8 +36,8 @@ _WHO = r"user|vhost|source|listener|group|scope|tls\.(?:subject|commonName|name)
     multiple=True,
     required=True,
     metavar="KEY=VALUE,...",
-    help="Who asks: user, vhost, source, listener, tls.subject, tls.commonName, tls.name, client.NAME; and of "
-    "a verified token group, scope, claim.NAME.",
+    help="Who asks: user, vhost, source, listener, tls.subject, tls.commonName, tls.name, client.NAME; and "
+    "of a verified token group, scope, claim.NAME.",
 )
 @click.option("--op", required=True, metavar="OPERATION", help="What for, such as basic.publish.")
 @click.option("--exchange", metavar="NAME", help="The exchange; '' is the default exchange.")

@@ -114,6 +114,13 @@ class PolicySet:
             for document in self._by_kind[kind.name].documents:
                 yield row_of(kind, document)
 
+    def subjects(self) -> Iterator[tuple[str, str, Subject]]:
+        """All subjects, each with the kind and the name of its policy."""
+        for kind in self.kinds:
+            for document in self._by_kind[kind.name].documents:
+                for _, subject in kind.subjects(document):
+                    yield kind.name, document.metadata.name, subject
+
     def selecting(self, principal: Principal) -> list[Document]:
         """The policies that select the principal or may do so, whatever their mode, but for kinds of which
         only one policy holds."""

@@ -60,7 +60,7 @@ class KeysError(AmqpgateError):
 
 
 @frozen(eq=False)
-class Key:
+class IssuerKey:
     """A public key, and what it may verify."""
 
     key_id: str | None
@@ -72,7 +72,7 @@ class Key:
 class KeySet:
     """The keys of one issuer at one time."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[IssuerKey, ...]
     #: Of what was read: the same digest means the same keys.
     digest: bytes
 
@@ -94,7 +94,7 @@ class KeySet:
             raise KeysError("the key set has no public key for signatures")
         return cls(keys, hashlib.sha256(data).digest())
 
-    def candidates(self, algorithm: str, key_id: str | None) -> list[Key]:
+    def candidates(self, algorithm: str, key_id: str | None) -> list[IssuerKey]:
         """Those that may have signed a token with such a header."""
         fitting = [key for key in self.keys if algorithm in key.algorithms]
         if key_id is not None:
@@ -102,7 +102,7 @@ class KeySet:
         return fitting[:MAX_TRIED]
 
 
-def _key(said: JSON) -> Key | None:
+def _key(said: JSON) -> IssuerKey | None:
     """The key that an entry describes; None: it is none for signatures that are taken here."""
     if not isinstance(said, dict) or said.get("use", "sig") != "sig":
         return None
@@ -130,7 +130,7 @@ def _key(said: JSON) -> Key | None:
         public, RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey | Ed448PublicKey
     ):
         return None
-    return Key(key_id if isinstance(key_id, str) else None, algorithms, public)
+    return IssuerKey(key_id if isinstance(key_id, str) else None, algorithms, public)
 
 
 def _algorithms(kind: str, curve: str, public: object) -> frozenset[str]:

@@ -92,8 +92,8 @@ def _nobody(subject: Subject) -> Iterator[tuple[str, str]]:
             "an IPv4 client is known by its IPv4 address, not by one within ::ffff:0:0/96",
             "write the range as IPv4",
         )
-    for what, names in (("group", subject.groups), ("scope", subject.scopes)):
-        if any(name.text == "" and not name.is_prefix for name in names or ()):
+    for what, named in (("group", subject.groups), ("scope", subject.scopes)):
+        if any(name.text == "" and not name.is_prefix for name in named or ()):
             yield f"no {what} has an empty name", f"name a {what}, or say '*' for any"
     tls = subject.tls
     if tls is None:
