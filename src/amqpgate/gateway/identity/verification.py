@@ -28,7 +28,7 @@ _LONGEST_NAME = 255
 
 
 class UnknownKeyError(TokenError):
-    """The token names a key that the set does not have: it may be a new one."""
+    """No key of the set may have signed the token: a new one may."""
 
 
 def verify(token: bytes, oauth: OAuth, keys: KeySet, now: float) -> VerifiedToken:
@@ -69,7 +69,9 @@ def _payload(said: UnverifiedToken, oauth: OAuth, keys: KeySet) -> bytes:
         payload = decoded["payload"]
         assert isinstance(payload, bytes), "as it was signed"
         return payload
-    raise TokenError("signature", "its signature is wrong")
+    # A token that names no key may be signed by a new one.
+    wrong = UnknownKeyError if said.key_id is None else TokenError
+    raise wrong("signature", "its signature is wrong")
 
 
 def _check_times(claims: Mapping[str, JSON], now: float, skew: float) -> None:
