@@ -86,6 +86,7 @@ class Origin:
     client: str | None = None
     upstream_user: str | None = None
     amqp_version: str | None = None
+    token: str | None = None
 
 
 @attrs.frozen(kw_only=True, field_transformer=later_last)
@@ -197,6 +198,15 @@ class Record:
         metadata=_column(
             "string",
             "routing keys in the headers CC and BCC of a message, JSON list; null at its end: and others",
+            null=True,
+            later=True,
+        ),
+    )
+    token: str | None = attrs.field(
+        default=None,
+        metadata=_column(
+            "string",
+            "what the client's verified token says: JSON object of scopes, groups and claims; null: none",
             null=True,
             later=True,
         ),

@@ -48,6 +48,7 @@ PERIODIC = {
     "amqpgate.conformance.proxy.inner:_beat": "sends heartbeats",
     "amqpgate.conformance.proxy.run:_passes_at_all": "dials a proxy that may not have found its broker yet",
     "amqpgate.gateway.handshake.listeners:_accept": "lets other tasks run after each connection",
+    "amqpgate.gateway.identity.issuer:run": "fetches keys again after a while",
     "amqpgate.gateway.limits.distributed:_keep_filled": "renews leases every interval",
     "amqpgate.gateway.limits.distributed:run": "dials Redis again after a pause",
     "amqpgate.gateway.objects.uploads:look_after": "looks who is late, while others wait for their turn",

@@ -56,11 +56,11 @@ def test_a_column_that_version_1_had_stays() -> None:
         "record_id schema_version gateway session user vhost source listener tls client operation exchange "
         "routing_key routing_key_is_template queue destination arguments passive foreign any_key verdict "
         "policy rule policy_digest time kind outcome reply_code reason body_size properties headers body "
-        "body_cut audit_policy audit_rule detail upstream_user amqp_version more_keys"
+        "body_cut audit_policy audit_rule detail upstream_user amqp_version more_keys token"
     )
     assert " ".join(arrow_schema(Usage).names) == (
         "record_id schema_version gateway session user vhost source listener tls client operation exchange "
         "routing_key routing_key_is_template queue destination arguments passive foreign any_key verdict "
         "policy rule policy_digest window_start window_end first last requests messages bytes upstream_user "
-        "amqp_version more_keys largest_body"
+        "amqp_version more_keys token largest_body"
     )

@@ -59,6 +59,8 @@ ROW: Final = of(worker=COUNT, **{name: _column(name) for name in COLUMNS})
 DETAIL: Final = of(
     source=or_null(TEXT),
     tls_name=or_null(TEXT),
+    groups=listed(TEXT),
+    token=or_null({"type": "object"}),
     client_properties={"type": "object"},
     channel_max=COUNT,
     frame_max={"type": "object"},

@@ -62,11 +62,13 @@ def check(config: Path | None, policies: Path | None) -> None:
 def checked_settings(path: Path) -> Settings:
     """The settings, after a look into every file that they name."""
     from amqpgate.config import load
+    from amqpgate.gateway.server.identities import check_identity
     from amqpgate.gateway.transport.tls import TlsContexts
 
     if not path.exists():
         raise Failure(f"amqpgate: --config: no such file: {path}", WRONG)
     settings = load(path, os.environ)
+    check_identity(settings)
     contexts = TlsContexts()
     for listener in settings.listeners:
         if listener.tls is not None:

@@ -77,5 +77,9 @@ def _words_for(who: Principal) -> str:
         words.append(f"by listener '{who.listener}'")
     if who.tls is not None:
         words.append(f"with certificate {', '.join([who.tls.subject, *who.tls.names])}")
+    words += [f"in group '{group}'" for group in sorted(who.groups)]
+    if who.token is not None:
+        words += [f"with scope '{scope}'" for scope in sorted(who.token.scopes)]
+        words += [f"with claim {claim} {value}" for claim, values in who.token.claims for value in values]
     words += [f"with {key} {value}" for key, value in who.client.items()]
     return " ".join(words)

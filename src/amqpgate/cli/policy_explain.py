@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from amqpgate.policy.tools.explain import Explanation
     from amqpgate.yamldoc.nodes import Plain
 
-_WHO = r"user|vhost|source|listener|tls\.(?:subject|commonName|name)|client\.[^=,]+"
+_WHO = r"user|vhost|source|listener|group|scope|tls\.(?:subject|commonName|name)|claim\.[^=,]+|client\.[^=,]+"
 
 
 @click.command(short_help="Say which rule decides a request, and why.")
@@ -36,7 +36,8 @@ _WHO = r"user|vhost|source|listener|tls\.(?:subject|commonName|name)|client\.[^=
     multiple=True,
     required=True,
     metavar="KEY=VALUE,...",
-    help="Who asks: user, vhost, source, listener, tls.subject, tls.commonName, tls.name, client.NAME.",
+    help="Who asks: user, vhost, source, listener, tls.subject, tls.commonName, tls.name, client.NAME; and "
+    "of a verified token group, scope, claim.NAME.",
 )
 @click.option("--op", required=True, metavar="OPERATION", help="What for, such as basic.publish.")
 @click.option("--exchange", metavar="NAME", help="The exchange; '' is the default exchange.")
@@ -162,27 +163,37 @@ def _who(given: tuple[str, ...]) -> dict[str, Plain]:
     who: dict[str, Plain] = {}
     client: dict[str, Plain] = {}
     tls: dict[str, Plain] = {}
-    names: list[Plain] = []
+    claims: dict[str, Plain] = {}
+    lists: dict[str, list[Plain]] = {"tls.name": [], "group": [], "scope": []}
     for text in given:
         for part in re.split(rf",(?=(?:{_WHO})=)", text):
             key, sign, value = part.partition("=")
             if not sign or not re.fullmatch(_WHO, key):
                 raise click.UsageError(
                     f"--as {part}: expected KEY=VALUE, with a KEY of user, vhost, source, listener, "
-                    "tls.subject, tls.commonName, tls.name or client.NAME"
+                    "tls.subject, tls.commonName, tls.name, client.NAME, group, scope or claim.NAME"
                 )
-            if key == "tls.name":
-                names.append(value)
+            if key in lists:
+                lists[key].append(value)
+            elif key.startswith("claim."):
+                claims[key[6:]] = value
             elif key.startswith("tls."):
                 tls[key[4:]] = value
             elif key.startswith("client."):
                 client[key[7:]] = value
             else:
                 who[key] = value
-    if names:
-        tls["names"] = names
+    if lists["tls.name"]:
+        tls["names"] = lists["tls.name"]
     who.setdefault("user", None)
-    return who | ({"tls": tls} if tls else {}) | ({"client": client} if client else {})
+    more: dict[str, Plain] = {
+        "tls": tls,
+        "client": client,
+        "groups": lists["group"],
+        "scopes": lists["scope"],
+        "claims": claims,
+    }
+    return who | {key: value for key, value in more.items() if value}
 
 
 def _pairs(option: str, given: tuple[str, ...]) -> dict[str, Plain]:
@@ -217,6 +228,8 @@ def lines_of(said: Explanation) -> Iterator[str]:
     principal = said.operation.principal
     user = "whose name is not known" if principal.user is None else f"'{principal.user}'"
     yield f"{words_for(said.operation)} as user {user} in vhost '{principal.vhost}'"
+    if principal.groups:
+        yield f"in groups {', '.join(sorted(principal.groups))}"
     yield f"{'allowed' if said.verdict.allowed else 'DENIED'} by {said.by}"
     for step in said.steps:
         if len(said.steps) > 1:

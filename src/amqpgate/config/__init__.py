@@ -8,6 +8,7 @@ file, line and column. Nothing here opens a socket; the only I/O is reading file
   Schema show.
 - `pooling`: how clients share connections to the broker.
 - `shared`: where several gateways count together.
+- `identity`: the tokens that are verified.
 - `audit`: where records are written.
 - `tracing`: where spans go.
 - `load`: `load` for a file, `from_flags` for none, `describe` for the table of all keys.
@@ -20,6 +21,7 @@ Neighbours: every room above reads settings; this one knows `amqpgate.yamldoc` a
 from amqpgate.config.address import Address, AmqpUrl, HttpsAddress, Login
 from amqpgate.config.audit import Audit
 from amqpgate.config.clusters import Endpoint, HealthCheck, Outliers, Retries
+from amqpgate.config.identity import WELL_KNOWN, Algorithm, Identity, KeysUrl, OAuth
 from amqpgate.config.load import describe, from_flags, load, parse, schema
 from amqpgate.config.pooling import Connections, Pooling
 from amqpgate.config.settings import (
@@ -43,9 +45,11 @@ from amqpgate.yamldoc import Secret
 
 __all__ = [
     "USUAL_FRAME_MAX",
+    "WELL_KNOWN",
     "Address",
     "Admin",
     "AdminTls",
+    "Algorithm",
     "AmqpUrl",
     "Audit",
     "Connections",
@@ -53,6 +57,8 @@ __all__ = [
     "HealthCheck",
     "HttpUrl",
     "HttpsAddress",
+    "Identity",
+    "KeysUrl",
     "Limits",
     "Listener",
     "ListenerTls",
@@ -61,6 +67,7 @@ __all__ = [
     "LogLevel",
     "Login",
     "NamedCertificate",
+    "OAuth",
     "Outliers",
     "Pooling",
     "ProxyProtocol",

@@ -13,6 +13,7 @@ import attrs
 
 from amqpgate.config.address import Address
 from amqpgate.config.audit import Audit
+from amqpgate.config.identity import Identity, OAuth
 from amqpgate.config.shared import SharedLimits
 from amqpgate.config.tracing import Tracing
 from amqpgate.config.upstream import FRAME_MAX_SPAN, THE_BROKERS, USUAL_FRAME_MAX, Upstream, read_secret
@@ -141,6 +142,11 @@ class Listener:
             "connection with 540; `gateway` keeps deliveries, as it does for Qpid's clients and those of 0-8 "
             "and 0-9"
         ),
+    )
+
+    oauth: OAuth | None = attrs.field(
+        default=None,
+        metadata=doc("tokens that are verified here, in the place of `identity.oauth`", default="those"),
     )
 
     @property
@@ -325,6 +331,7 @@ class Settings:
     tracing: Tracing | None = attrs.field(
         default=None, metadata=doc("where the spans of trace policies go", default="nowhere: there are none")
     )
+    identity: Identity = attrs.field(factory=Identity, metadata=doc("who clients are"))
     log: Log = attrs.field(factory=Log, metadata=doc("what is written to standard error"))
 
     def __attrs_post_init__(self) -> None:
@@ -350,15 +357,26 @@ class Settings:
             hint = nearest(listener.upstream, upstreams) or f"; there are {', '.join(upstreams)}"
             raise Invalid(f"no upstream is named '{listener.upstream}'{hint}", "listeners", index, "upstream")
         upstream = self.upstream_of(listener)
-        if upstream.has_login and not listener.proves_clients and not listener.allow_anonymous:
+        if upstream.has_login and not self.proves_clients(listener) and not listener.allow_anonymous:
             raise Invalid(
                 f"upstream '{upstream.name}' logs in with its own user, so everyone who reaches this "
                 "listener has that user's rights: bind to 127.0.0.1 without PROXY protocol, require client "
-                "certificates (tls.requireClientCert), or say allowAnonymous: true",
+                "certificates (tls.requireClientCert) or tokens (identity.oauth), or say allowAnonymous: "
+                "true",
                 "listeners",
                 index,
                 "bind",
             )
+
+    def oauth_of(self, listener: Listener) -> OAuth | None:
+        """The tokens that are verified at ``listener``; None: passwords are the broker's matter alone."""
+        return listener.oauth or self.identity.oauth
+
+    def proves_clients(self, listener: Listener) -> bool:
+        """Whether a client is known to be local, or has shown a certificate or a token, before a broker hears
+        of it."""
+        oauth = self.oauth_of(listener)
+        return listener.proves_clients or (oauth is not None and oauth.require)
 
     @cached_property
     def largest_frame(self) -> int:

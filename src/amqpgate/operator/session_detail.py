@@ -15,6 +15,7 @@ from amqpgate.gateway.session.channel_consumers import SessionConsumer
 from amqpgate.gateway.session.session import Session
 from amqpgate.logs import without_passwords
 from amqpgate.operator.sessions import row_of
+from amqpgate.policy import PolicySet
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
 
@@ -38,6 +39,7 @@ async def session(gateway: Gateway, args: Args) -> JSON:
     return {
         **row_of(found, gateway),
         **_connection(found),
+        **_identity(found, gateway.policies),
         "open_channels": channels,
         "flows": {"publish": publish, "deliver": deliver, "more": more_publish + more_deliver},
     }
@@ -74,6 +76,21 @@ def _connection(session: Session) -> dict[str, JSON]:
         ],
         "link": session.upstream.connection_id,
     }
+
+
+def _identity(session: Session, policies: PolicySet) -> dict[str, JSON]:
+    """What policies know of who it is, beside its user."""
+    principal, token = policies.membership.applied(session.principal), session.token
+    said = principal.token
+    shown: JSON = None
+    if token is not None and said is not None:
+        shown = {
+            "issuer": token.issuer.oauth.issuer,
+            "scopes": sorted(said.scopes),
+            "claims": {name: list(values) for name, values in said.claims},
+            "ends": token.ends,
+        }
+    return {"groups": sorted(principal.groups), "token": shown}
 
 
 def _state_of(channel: SessionChannel, state: int) -> str:

@@ -28,6 +28,7 @@ from amqpgate.policy import (
     SessionPolicy,
     Source,
     TlsIdentity,
+    TokenIdentity,
     build,
 )
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
@@ -38,7 +39,7 @@ from amqpgate.policy.kinds.common import DefaultAccess
 Outcome: TypeAlias = Literal["allow", "deny", "depends"]
 
 #: The columns of a usage record that say who asks.
-PRINCIPAL: Final = ("user", "vhost", "source", "listener", "tls", "client")
+PRINCIPAL: Final = ("user", "vhost", "source", "listener", "tls", "client", "token")
 
 #: The columns that say for what.
 ASKED: Final = (
@@ -71,7 +72,8 @@ class Judgement:
 
 def principal_of(row: Mapping[str, object]) -> Principal:
     """Who asks. Raises ``ValueError`` for JSON that is none."""
-    tls, client = row.get("tls"), row.get("client")
+    tls, client, token = row.get("tls"), row.get("client"), _text(row.get("token"))
+    said = {} if token is None else _table(token)
     return Principal(
         _text(row.get("user")),
         _text(row.get("vhost")) or "",
@@ -79,6 +81,8 @@ def principal_of(row: Mapping[str, object]) -> Principal:
         _text(row.get("listener")),
         _tls_of(_table(tls)) if isinstance(tls, str) else None,
         {name: str(value) for name, value in _table(client).items()} if isinstance(client, str) else {},
+        groups=frozenset(_texts(said.get("groups"))),
+        token=None if token is None else _token_of(said),
     )
 
 
@@ -120,6 +124,19 @@ def _tls_of(table: Mapping[str, object]) -> TlsIdentity:
         str(table.get("subject") or ""),
         str(table.get("common_name") or ""),
         tuple(map(str, names)) if isinstance(names, list) else (),
+    )
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _token_of(table: Mapping[str, object]) -> TokenIdentity:
+    claims = table.get("claims")
+    named = claims if isinstance(claims, dict) else {}
+    return TokenIdentity(
+        frozenset(_texts(table.get("scopes"))),
+        tuple((str(name), _texts(values)) for name, values in sorted(named.items())),
     )
 
 
@@ -258,6 +275,7 @@ def columns_asked(policies: PolicySet) -> tuple[str, ...]:
         "listener": "listener" in variables or any(one.listeners is not None for one in subjects),
         "tls": any(one.tls is not None for one in subjects),
         "client": any(one.client for one in subjects),
+        "token": any(one.asks_login for one in subjects),
         "session": shared,
     }
     return ("user", "vhost", *(name for name, is_needed in needed.items() if is_needed))

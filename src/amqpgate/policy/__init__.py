@@ -23,6 +23,7 @@ from amqpgate.policy.engine.operations import (
     Operation,
     Principal,
     TlsIdentity,
+    TokenIdentity,
 )
 from amqpgate.policy.engine.rules import Verdict
 from amqpgate.policy.engine.verdicts import Admission, SessionPolicy, denial_text
@@ -64,6 +65,7 @@ __all__ = [
     "Source",
     "Target",
     "TlsIdentity",
+    "TokenIdentity",
     "TraceDecision",
     "Transform",
     "Verdict",

@@ -40,6 +40,7 @@ from amqpgate.policy.kinds.route_table import Chosen
 from amqpgate.policy.kinds.trace import TRACE, SessionTraces, TracePolicy
 from amqpgate.policy.kinds.transform import TRANSFORM
 from amqpgate.policy.kinds.transform_set import Transform
+from amqpgate.policy.kinds.user_groups import Membership
 from amqpgate.values import frozen
 
 #: How many different sets of selected policies are kept ready, of each kind; beyond that the oldest go.
@@ -71,6 +72,8 @@ class PolicySet:
     #: What becomes of sessions that no access policy selects.
     default_access: DefaultAccess = "allow"
     kinds: tuple[AnyPolicyKind, ...] = POLICY_KINDS
+    #: Who is in which group.
+    membership: Membership = attrs.field(init=False, repr=False)
     _by_kind: Mapping[str, KindPolicies[Document, object]] = attrs.field(init=False, repr=False)
     #: Those kinds that are compiled before a session needs them.
     _prepared: tuple[KindPolicies[Document, object], ...] = attrs.field(init=False, repr=False)
@@ -84,6 +87,7 @@ class PolicySet:
             )
             for kind in self.kinds
         }
+        object.__setattr__(self, "membership", Membership.of(self.documents))
         object.__setattr__(self, "_by_kind", held)
         object.__setattr__(self, "_prepared", tuple(one for one in held.values() if one.is_shared))
 
@@ -101,7 +105,8 @@ class PolicySet:
 
         Ask once, when the session is opened. It may take long: see ``prepare``. Raises what the kind raises.
         """
-        return cast("S", self._by_kind[kind.name].compiled(principal, connection))
+        member = self.membership.applied(principal)
+        return cast("S", self._by_kind[kind.name].compiled(member, connection))
 
     def rows(self) -> Iterator[Row]:
         """What operators see of each document."""
@@ -109,19 +114,28 @@ class PolicySet:
             for document in self._by_kind[kind.name].documents:
                 yield row_of(kind, document)
 
+    def subjects(self) -> Iterator[tuple[str, str, Subject]]:
+        """All subjects, each with the kind and the name of its policy."""
+        for kind in self.kinds:
+            for document in self._by_kind[kind.name].documents:
+                for _, subject in kind.subjects(document):
+                    yield kind.name, document.metadata.name, subject
+
     def selecting(self, principal: Principal) -> list[Document]:
         """The policies that select the principal or may do so, whatever their mode, but for kinds of which
         only one policy holds."""
+        member = self.membership.applied(principal)
         return [
             document
             for held in self._by_kind.values()
             if held.documents and not held.kind.takes_one
-            for document in held.selecting(principal)
+            for document in held.selecting(member)
         ]
 
     def is_prepared(self, principal: Principal, connection: str) -> bool:
         """Whether the session's policies are compiled."""
-        return all(held.is_ready(principal, connection) for held in self._prepared)
+        member = self.membership.applied(principal)
+        return all(held.is_ready(member, connection) for held in self._prepared)
 
     def known(self, principal: Principal, connection: str) -> SelectedPolicies | None:
         """What they mean for the session, if they were asked for one that is like it (`keep`)."""
@@ -152,8 +166,9 @@ class PolicySet:
 
     def prepare(self, principal: Principal, connection: str) -> SessionAccess:
         """Compile the session's policies: for a thread that nobody waits for. It may be several at once."""
+        member = self.membership.applied(principal)
         for held in self._prepared:
-            held.compiled(principal, connection)
+            held.compiled(member, connection)
         return self.access_of(principal, connection)
 
     @property

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 HOW: Final[dict[str, Callable[[float, float], float]]] = {
     # The worker that is furthest behind.
     "amqpgate_policy_last_reload_successful": min,
+    "amqpgate_issuer_keys_valid": min,
     "amqpgate_policy_last_reload_success_timestamp_seconds": min,
     # What ends first, and began first.
     "amqpgate_tls_certificate_expiry_timestamp_seconds": min,

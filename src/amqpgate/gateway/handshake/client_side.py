@@ -16,8 +16,11 @@ from amqpgate.config import Listener, Upstream
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.context import HandshakeContext
+from amqpgate.gateway.handshake.identities import TOKEN_MARK
 from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
 from amqpgate.gateway.handshake.timing import HandshakeTiming
+from amqpgate.gateway.identity.tokens import VerifiedToken
+from amqpgate.gateway.session.session_token import SessionToken, applied
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.conversation import await_close_ok, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
@@ -92,6 +95,8 @@ class ClientHandshake:
     said: Mapping[str, str] = attrs.field(factory=dict, init=False)
     #: What it says that it understands, such as consumer_cancel_notify.
     capabilities: frozenset[str] = attrs.field(default=frozenset(), init=False)
+    #: What it logs in by, verified; None: by something else.
+    token: VerifiedToken | None = attrs.field(default=None, init=False)
 
     @property
     def is_silent(self) -> bool:
@@ -117,7 +122,15 @@ class ClientHandshake:
 
     def principal(self, user: str | None, vhost: str, upstream_user: str | None = None) -> Principal:
         """Who it is, as far as it has said so."""
-        return self.caller.principal(self.listener, user, vhost, self.said, upstream_user)
+        principal = self.caller.principal(self.listener, user, vhost, self.said, upstream_user)
+        return principal if self.token is None else applied(self.token, principal)
+
+    def session_token(self, settings: Upstream) -> SessionToken | None:
+        """What its session goes by at a broker; None: by no token that was verified."""
+        identities = self.context.identities
+        if identities is None:
+            return None
+        return identities.session_token(self, is_passed_on=not settings.has_login)
 
     def upstream_user(self, settings: Upstream, user: str | None) -> str | None:
         """The user that the broker is told; None where it sees a certificate, or only it can tell."""
@@ -181,6 +194,10 @@ class ClientHandshake:
                 self.hop.speak(found)
         self.said, self.capabilities = said.texts, said.capabilities
         self.start_ok = start_ok
+        if self.context.identities is not None:
+            self.token = await self.context.identities.token_of(self)
+        elif TOKEN_MARK in start_ok.response:
+            self.context.unverified.look(start_ok.response)
         if self.timing is not None:
             self.timing.mark("start-ok")
         return start_ok

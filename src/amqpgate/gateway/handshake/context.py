@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from amqpgate.config import Settings
 from amqpgate.gateway.handshake.admission import AdmissionControl, ConnectionPolicies
+from amqpgate.gateway.handshake.identities import Identities, UnverifiedTokens
 from amqpgate.gateway.handshake.pending import PendingHandshakes
 from amqpgate.gateway.handshake.principals import Principals
 from amqpgate.gateway.pool.registry import PoolRegistry
@@ -26,3 +27,6 @@ class HandshakeContext:
     policies: ConnectionPolicies
     admission: AdmissionControl
     pending: PendingHandshakes
+    unverified: UnverifiedTokens
+    #: None: no tokens are verified.
+    identities: Identities | None = None

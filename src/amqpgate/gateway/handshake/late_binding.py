@@ -124,6 +124,7 @@ class LateBinding:
                 dialler.choice,
                 dialler.cluster.name,
                 client.keeps_deliveries,
+                token=client.session_token(settings),
             )
         while True:
             line = await dialler.connect()
@@ -183,6 +184,8 @@ class LateBinding:
             raise _not_offered(mechanism, why)
         if mechanism not in offered:
             raise _not_offered(mechanism)
+        if self.client.token is not None:
+            return self.client.token.user
         watcher = SaslWatcher(mechanism)
         watcher.response(start_ok.response)
         if mechanism == EXTERNAL:

@@ -128,7 +128,9 @@ class Passthrough:
 
     def _offer(self, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
         """The broker's start, with the mechanisms that the client may use."""
-        return _OFFERS[self.dialler.settings.has_login, self._lends_certificate].of(start)
+        identities = self.client.context.identities
+        is_judged_here = identities is not None and identities.requires(self.client.listener)
+        return _OFFERS[self.dialler.settings.has_login or is_judged_here, self._lends_certificate].of(start)
 
     @property
     def _lends_certificate(self) -> bool:
@@ -165,6 +167,8 @@ class Passthrough:
 
     def _said(self, watcher: SaslWatcher) -> str | None:
         """The user that the client's login names; None where only the broker can tell."""
+        if self.client.token is not None:
+            return self.client.token.user
         return (self.client.caller.tls_name if watcher.by_certificate else watcher.user) or None
 
     # -- tune: each hop has its own limits ----------------------------------------------------
@@ -286,23 +290,24 @@ class Passthrough:
         raise UpstreamFaultError(f"expected '{expected.NAME}', got '{method.NAME}'")
 
 
-def _offered(start: amqp.ConnectionStart, *, has_login: bool, lends: bool) -> amqp.ConnectionStart:
+def _offered(start: amqp.ConnectionStart, *, is_read: bool, lends: bool) -> amqp.ConnectionStart:
     said = start.mechanisms.split()
     offered = with_both_plain(said)
-    if has_login:
-        # The client's login goes no further, and so do no challenges.
+    if is_read:
+        # The client's login goes no further, or must have a token in it, and challenges have none.
         offered = repeatable(offered)
     if lends:
         offered = [name for name in offered if name != b"EXTERNAL"]
     return start if offered == said else attrs.evolve(start, mechanisms=b" ".join(offered))
 
 
-#: What clients hear of a broker's start, by whether the upstream has a login, and lends its certificate.
+#: What clients hear of a broker's start, by whether the gateway has to read their login, and the upstream
+#: lends its certificate.
 _OFFERS: Final = {
-    (has_login, lends): Derived[amqp.ConnectionStart, amqp.ConnectionStart](
-        partial(_offered, has_login=has_login, lends=lends)
+    (is_read, lends): Derived[amqp.ConnectionStart, amqp.ConnectionStart](
+        partial(_offered, is_read=is_read, lends=lends)
     )
-    for has_login in (False, True)
+    for is_read in (False, True)
     for lends in (False, True)
 }
 
@@ -352,4 +357,5 @@ def established(
         dialler.cluster.name,
         client.keeps_deliveries,
         relayed_frame_max is not None,
+        client.session_token(dialler.settings),
     )

@@ -13,6 +13,8 @@ this order:
 3. The client has proven no name: the user that the listener's own upstream logs in as, if it does; else not
    known.
 
+Who has logged in by a token that the gateway has verified is whom the token names, and nobody is asked.
+
 The route itself never gives the name: who is sent elsewhere stays who it is.
 """
 
@@ -59,10 +61,14 @@ class Principals:
     def at_login(self, client: Client, dialler: Dialer, said: str | None) -> str | None:
         """By whom a login is counted that has not been checked yet: ``said``, which the login names, where
         somebody will check it."""
+        if client.token is not None:
+            return client.token.user
         return self._without_login(client) if self._prover(client, dialler) is None else said
 
     async def user_of(self, client: Client, dialler: Dialer, said: str | None) -> str | None:
         """The user that policies judge; ``said`` is the one that the client's login names."""
+        if client.token is not None:
+            return client.token.user
         prover = self._prover(client, dialler)
         if prover is None:
             return self._without_login(client)

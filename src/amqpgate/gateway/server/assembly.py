@@ -14,9 +14,11 @@ from amqpgate.datapath.build import COMPILED, Pump
 from amqpgate.gateway.handshake.accept import Acceptor, Connections
 from amqpgate.gateway.handshake.admission import AdmissionControl, ConnectionPolicies
 from amqpgate.gateway.handshake.context import HandshakeContext
+from amqpgate.gateway.handshake.identities import UnverifiedTokens
 from amqpgate.gateway.handshake.listeners import Listeners
 from amqpgate.gateway.handshake.pending import PendingHandshakes
 from amqpgate.gateway.handshake.principals import Principals
+from amqpgate.gateway.identity.tokens import OUTCOMES
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.objects.stores import ObjectStores
@@ -34,6 +36,7 @@ from amqpgate.gateway.observers.tap.taps import CEILING, PART, TapRegistry
 from amqpgate.gateway.pool.registry import PoolRegistry, load
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.housekeeping import Housekeeping
+from amqpgate.gateway.server.identities import identities_of
 from amqpgate.gateway.server.lifecycle import Lifecycle
 from amqpgate.gateway.server.policy_control import PolicyControl
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
@@ -48,6 +51,7 @@ from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionEnds, SessionRegistry
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.token_sessions import TokenSessions
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.health_check import look_after
@@ -58,6 +62,7 @@ from amqpgate.telemetry.claims import ClaimMetrics
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
+from amqpgate.telemetry.tokens import TokenMetrics
 from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
@@ -134,6 +139,10 @@ def build(
         factories_of(observers),
         fibers,
     )
+    token_metrics = TokenMetrics(metrics.registry, OUTCOMES)
+    token_sessions = TokenSessions(registry, in_force, compiler)
+    unverified = UnverifiedTokens(token_metrics.unverified)
+    identities, issuers = identities_of(settings, token_sessions, token_metrics, unverified)
     limited: Report = reports.limited if audit is None else audit.reporting(reports.limited)
     if any(upstream.connections == "pooled" for upstream in settings.upstreams):
         load()
@@ -147,6 +156,8 @@ def build(
         policies=ConnectionPolicies(in_force, compiler, reports, observers.selected, audit),
         admission=AdmissionControl(buckets, limited, float(limits.handshake_timeout)),
         pending=PendingHandshakes(limits.max_handshakes, limits.handshakes_per_address),
+        unverified=unverified,
+        identities=identities,
     )
     acceptor = Acceptor(context, connections, registry, observers.tracer)
     # -- the whole ----------------------------------------------------------------------------
@@ -154,7 +165,15 @@ def build(
     lifecycle = Lifecycle(limits, listeners, Readiness(metrics.ready), events)
     control = PolicyControl(in_force, settings, compiler, router, registry, observers)
     scraper = Scraper(metrics, pump, registry, acceptor, observers.ended)
-    housekeeping = Housekeeping(settings, registry, acceptor, buckets, lifecycle, observers)
+    housekeeping = Housekeeping(
+        settings,
+        registry,
+        acceptor,
+        buckets,
+        lifecycle,
+        observers,
+        None if identities is None else token_sessions,
+    )
     return Gateway(
         settings=settings,
         pump=pump,
@@ -165,7 +184,7 @@ def build(
         lifecycle=lifecycle,
         observers=observers,
         scraper=scraper,
-        services=tuple(_services(settings, context, observers, registry, buckets, housekeeping)),
+        services=(*_services(settings, context, observers, registry, buckets, housekeeping), *issuers),
     )
 
 

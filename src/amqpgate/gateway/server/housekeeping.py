@@ -19,6 +19,7 @@ from amqpgate.gateway.observers.stats.sampler import INTERVAL, look
 from amqpgate.gateway.server.lifecycle import Lifecycle
 from amqpgate.gateway.server.standing import Impairment
 from amqpgate.gateway.session.registry import SessionRegistry
+from amqpgate.gateway.session.token_sessions import TokenSessions
 from amqpgate.gateway.transport.memory_trim import Tide, collect, give_back
 from amqpgate.telemetry.faults import FAULTS
 
@@ -35,6 +36,8 @@ class Housekeeping:
     buckets: TokenBuckets
     lifecycle: Lifecycle
     observers: GatewayObservers
+    #: None: no tokens are verified.
+    tokens: TokenSessions | None
     #: Sessions at once.
     _tide: Tide = attrs.field(factory=Tide, init=False)
     #: When memory is given back once more, on trio's clock.
@@ -57,6 +60,8 @@ class Housekeeping:
 
     async def _forget(self) -> None:
         observers = self.observers
+        if self.tokens is not None:
+            self.tokens.look(time.time())
         observers.rates.forget(time.monotonic())
         self.buckets.forget(time.monotonic())
         impairments = Impairment.MEMORY if self._is_short() else Impairment(0)

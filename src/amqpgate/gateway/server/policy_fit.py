@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 
 from amqpgate.config import Settings
@@ -11,14 +11,41 @@ from amqpgate.errors import ConfigError
 from amqpgate.gateway.session.claim_reference import ClaimKeys
 from amqpgate.gateway.upstream.router import check_routes
 from amqpgate.policy import PolicySet
+from amqpgate.yamldoc import nearest
 
 
 def notes_on(settings: Settings, policies: PolicySet) -> tuple[str, ...]:
     """What an operator must know who relies on these policies."""
-    if not policies.audits or settings.audit is not None:
-        return ()
-    names = ", ".join(policy.metadata.name for policy in policies.audits)
-    return (f"AuditPolicy {names}: no audit records are written, for the settings have no `audit`",)
+    return (*_about_audit(settings, policies), *about_tokens(settings, policies))
+
+
+def _about_audit(settings: Settings, policies: PolicySet) -> Iterator[str]:
+    if policies.audits and settings.audit is None:
+        names = ", ".join(policy.metadata.name for policy in policies.audits)
+        yield f"AuditPolicy {names}: no audit records are written, for the settings have no `audit`"
+
+
+def about_tokens(settings: Settings, policies: PolicySet) -> Iterator[str]:
+    """Subjects that ask for what no verified token can say."""
+    issuers = [oauth for oauth in map(settings.oauth_of, settings.listeners) if oauth is not None]
+    kept = {name for oauth in issuers for name in oauth.claims}
+    asking: dict[str, list[str]] = {}
+    for kind, document, subject in policies.subjects():
+        name = f"{kind} {document}"
+        if (subject.scopes is not None or subject.claims) and not issuers:
+            asking.setdefault("", []).append(name)
+            continue
+        for claim in subject.claims.keys() - kept:
+            asking.setdefault(claim, []).append(name)
+    for claim, names in asking.items():
+        listed = ", ".join(dict.fromkeys(names))
+        if claim:
+            yield (
+                f"{listed}: nobody is selected by claim '{claim}', which no identity.oauth.claims names"
+                + nearest(claim, kept)
+            )
+        else:
+            yield f"{listed}: nobody has scopes or claims, for the settings have no `identity.oauth`"
 
 
 def check_claims(policies: PolicySet, environ: Mapping[str, str]) -> None:

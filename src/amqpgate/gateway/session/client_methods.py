@@ -30,6 +30,11 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         return
     if not allows(session, channel, method):
         return
+    if isinstance(method, amqp.ConnectionUpdateSecret) and session.token is not None:
+        session.token.renewed(session, method)
+        if session.token.answers(method):
+            passed(session, channel, method)
+            return
     if isinstance(method, amqp.AccessRequest) and session.bridge is not None:
         if session.bridge.crossing.gives_tickets:
             access_tickets.check(channel, method, session.session_policies.access.enforced)

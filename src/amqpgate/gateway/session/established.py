@@ -9,6 +9,7 @@ from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.engine import HandedOverSocket, Socket
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.session_token import SessionToken
 from amqpgate.gateway.session.upcalls import Upcalls
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.policy import Choice, SelectedPolicies
@@ -72,6 +73,8 @@ class Established:
     keeps_deliveries: bool = False
     #: Whether what both peers say passes as it came.
     is_relayed: bool = False
+    #: None: the client has not logged in by a token that the gateway has verified.
+    token: SessionToken | None = None
 
     def close(self) -> None:
         """Close the sockets: no session comes about."""

@@ -165,7 +165,7 @@ class SessionRegistry:
             session_policies.transform_by(transform)
         if not facts.is_relayed:
             session_policies.adapt_by(for_upstream(policies.compatibilities, facts.cluster))
-        session = Session(session_id, facts, session_policies, self._on_over)
+        session = Session(session_id, facts, session_policies, self._on_over, established.token)
         largest = self.settings.largest_frame
         flows = FlowTable() if session_policies.is_restricted else None
         upstream = established.upstream.connect(session, established.client, flows, largest)
@@ -179,6 +179,8 @@ class SessionRegistry:
             _close_all(upstream.relay.endpoints)
             raise
         session.show_nacks()
+        if session.token is not None:
+            session.token.begin(session_id)
         try:
             self._follow_claims(session)
             session.observe(observers_for(session, policies.policies, self.factories))
@@ -249,20 +251,35 @@ class SessionRegistry:
 
     def use(self, policies: PolicySet, access: list[SessionAccess]) -> None:
         """Put them in force; ``judges`` is what ``judges_under`` has just given."""
-        for session, its_own in zip(list(self.live.values()), access, strict=True):
-            self._retransform(session, policies)
-            if not session.facts.is_relayed:
-                session.session_policies.adapt_by(
-                    policies.compatibility_for(session.principal, session.facts.cluster)
-                )
-            self._follow_claims(session)
-            session.show_nacks()
-            session.session_policies.observed_by(observers_for(session, policies, self.factories))
-            before = session.limits
-            limits = policies.limits_for(session.principal, session.id)
-            session.judge_by(its_own, self.token_buckets.take(limits, time.monotonic()))
-            self.token_buckets.give_back(before, time.monotonic())
-        waiting = [session for session in self.live.values() if session.consumers.is_overdue]
+        sessions = list(self.live.values())
+        for session, its_own in zip(sessions, access, strict=True):
+            self._judge_by(session, policies, its_own)
+        self._insist_on_ends(sessions)
+
+    def judge_anew(
+        self, session: Session, principal: Principal, policies: PolicySet, access: SessionAccess
+    ) -> None:
+        """A session has another principal from now on, whom ``access`` judges under these policies."""
+        session.session_policies.judge_by(access, session.limits, principal)
+        self._judge_by(session, policies, access)
+        self._insist_on_ends([session])
+
+    def _judge_by(self, session: Session, policies: PolicySet, access: SessionAccess) -> None:
+        self._retransform(session, policies)
+        if not session.facts.is_relayed:
+            session.session_policies.adapt_by(
+                policies.compatibility_for(session.principal, session.facts.cluster)
+            )
+        self._follow_claims(session)
+        session.show_nacks()
+        session.session_policies.observed_by(observers_for(session, policies, self.factories))
+        before = session.limits
+        limits = policies.limits_for(session.principal, session.id)
+        session.judge_by(access, self.token_buckets.take(limits, time.monotonic()))
+        self.token_buckets.give_back(before, time.monotonic())
+
+    def _insist_on_ends(self, sessions: Iterable[Session]) -> None:
+        waiting = [session for session in sessions if session.consumers.is_overdue]
         if waiting and self.tasks is not None:
             self.start(partial(self._insist, waiting))
 

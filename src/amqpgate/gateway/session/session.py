@@ -27,6 +27,7 @@ from amqpgate.gateway.session.publish import PublishHandler
 from amqpgate.gateway.session.rewriter import Rewriter
 from amqpgate.gateway.session.session_end import NOT_ENDED, CloseState, SessionEnd, SessionOutcome
 from amqpgate.gateway.session.session_policies import SessionPolicies
+from amqpgate.gateway.session.session_token import SessionToken
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.gateway.session.version_bridge import VersionBridge
 from amqpgate.policy import Choice, Principal, SessionAccess
@@ -73,6 +74,8 @@ class Session:
     session_policies: SessionPolicies
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
+    #: None: it has not logged in by a token that the gateway has verified.
+    token: SessionToken | None = None
     #: None while nothing need be translated, or done in the broker's place.
     bridge: VersionBridge | None = attrs.field(default=None, init=False)
     #: Its way to the broker, and the relay that goes that way.

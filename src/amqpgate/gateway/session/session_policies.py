@@ -61,9 +61,12 @@ class SessionPolicies:
     #: None: nobody has chosen among its messages yet.
     sampling: Sampling | None = attrs.field(default=None, init=False)
 
-    def judge_by(self, access: SessionAccess, limits: SessionLimits) -> None:
-        """Other policies hold from now on."""
+    def judge_by(
+        self, access: SessionAccess, limits: SessionLimits, principal: Principal | None = None
+    ) -> None:
+        """Other policies hold from now on; ``principal``: for another one than before."""
         self.access, self.limits = access, limits
+        self.principal = principal or self.principal
 
     def observed_by(self, observers: tuple[SessionObserver, ...]) -> None:
         """These look on from now on, or need to see other messages than before."""

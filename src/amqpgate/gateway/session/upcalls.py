@@ -117,10 +117,17 @@ class Upcalls:
                     return True
                 if result is _LARGE:
                     return upstream.make_room(channel, method)
+                if session.token is not None and session.token.holds_up(session, method):
+                    lane.ready_at = time.monotonic() + _LONG
+                    return True
                 if isinstance(method, amqp.QueueDelete) and holds_up(session, channel, method):
                     lane.ready_at = time.monotonic() + _LONG
                     return True
-                if not upstream.is_transparent and upstream.holds_up(channel, method):
+                if (
+                    not upstream.is_transparent
+                    and not (session.token is not None and session.token.answers(method))
+                    and upstream.holds_up(channel, method)
+                ):
                     return True
             if result is _APART:
                 assert isinstance(method, amqp.BasicPublish), "nothing else has content"

@@ -6,6 +6,7 @@ from typing import NoReturn, Protocol
 
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ProtocolViolation
+from amqpgate.gateway.identity.tokens import VerifiedToken
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.protocol.sasl import is_mechanism
@@ -34,6 +35,10 @@ class Client(Protocol):
     @property
     def start_ok(self) -> amqp.ConnectionStartOk:
         """How it logs in; a password is in there."""
+
+    @property
+    def token(self) -> VerifiedToken | None:
+        """What it logs in by, verified; None: by something else."""
 
     @property
     def capabilities(self) -> frozenset[str]:

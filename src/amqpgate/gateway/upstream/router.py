@@ -50,7 +50,7 @@ class Router:
 
     def use(self, policies: PolicySet) -> None:
         """Other routes hold for new connections, and for those that wait."""
-        self.table = RouteTable(policies.routes)
+        self.table = RouteTable(policies.routes, policies.membership)
         self.pauses.use({route.id: route for _, route in self.table.routes})
 
     def states(self) -> list[dict[str, JSON]]:
@@ -266,11 +266,11 @@ def _check_login(where: str, route: Route, settings: Settings, upstreams: Mappin
     for listener in settings.listeners:
         names = route.match.listeners
         reaches = names is None or any(name.matches(listener.name) for name in names)
-        if reaches and not listener.proves_clients and not listener.allow_anonymous:
+        if reaches and not settings.proves_clients(listener) and not listener.allow_anonymous:
             raise ConfigError(
                 f"{where} logs in as a user of its own, and the password of who comes by listener "
                 f"'{listener.name}' is not checked: match by tls, name listeners that are on loopback or "
-                "require client certificates, or say allowAnonymous: true there"
+                "require client certificates or tokens, or say allowAnonymous: true there"
             )
 
 

@@ -119,6 +119,12 @@ def subject_within(inner: Subject, outer: Subject) -> bool:
         and _names_within(inner.vhosts, outer.vhosts)
         and _names_within(inner.listeners, outer.listeners)
         and (outer.tls is None or outer.tls == inner.tls)
+        and _names_within(inner.groups, outer.groups)
+        and _names_within(inner.scopes, outer.scopes)
+        and all(
+            key in inner.claims and _name_within(inner.claims[key], pattern)
+            for key, pattern in outer.claims.items()
+        )
         and _ranges_within(inner, outer)
         and all(
             key in inner.client and _name_within(inner.client[key], pattern)

@@ -41,6 +41,22 @@ class TlsIdentity:
         return uris[0] if len(uris) == 1 else None
 
 
+@frozen
+class TokenIdentity:
+    """What a token says of its bearer that the gateway has verified."""
+
+    scopes: frozenset[str] = frozenset()
+    #: The claims that the settings name, sorted by name, each with its values as text.
+    claims: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def values_of(self, claim: str) -> tuple[str, ...]:
+        """The values of a claim; none where the token does not have it, or the settings do not name it."""
+        return dict(self.claims).get(claim, ())
+
+
+_NO_GROUPS: Final[frozenset[str]] = frozenset()
+
+
 @frozen(cache_hash=True)
 class Principal:
     """Who asks: fixed for the life of one client connection."""
@@ -58,6 +74,10 @@ class Principal:
     #: The user that the broker knows it by: another one where the upstream or a route logs in itself. For
     #: operators; no policy looks at it. None where the gateway cannot tell.
     upstream_user: str | None = attrs.field(default=None, eq=False)
+    #: Those that its token names. Policies add those of `UserGroups`.
+    groups: frozenset[str] = _NO_GROUPS
+    #: None: it has not logged in by a token that the gateway has verified.
+    token: TokenIdentity | None = None
 
     @property
     def values(self) -> dict[str, str | None]:

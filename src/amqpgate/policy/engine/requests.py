@@ -8,7 +8,14 @@ from typing import Literal, get_args
 import attrs
 
 from amqpgate.policy.engine.conditions import PropertyName, property_of
-from amqpgate.policy.engine.operations import OPERATIONS, MessageContent, Operation, Principal, TlsIdentity
+from amqpgate.policy.engine.operations import (
+    OPERATIONS,
+    MessageContent,
+    Operation,
+    Principal,
+    TlsIdentity,
+    TokenIdentity,
+)
 from amqpgate.values import frozen
 from amqpgate.yamldoc import AnyValue, Invalid, Size, doc, nearest, not_empty
 
@@ -47,9 +54,25 @@ class Who:
         factory=dict, metadata=doc("client properties such as `product`", default="none")
     )
 
+    groups: tuple[str, ...] = attrs.field(
+        default=(),
+        metadata=doc(
+            "groups that a verified token names; those of `UserGroups` need not be said", default="none"
+        ),
+    )
+    scopes: tuple[str, ...] = attrs.field(
+        default=(), metadata=doc("scopes of a verified token", default="none")
+    )
+    claims: Mapping[str, str] = attrs.field(
+        factory=dict, metadata=doc("claims of a verified token", default="none")
+    )
+
     def principal(self) -> Principal:
         """As the policies see it."""
         tls = self.tls
+        token = TokenIdentity(
+            frozenset(self.scopes), tuple((name, (value,)) for name, value in sorted(self.claims.items()))
+        )
         return Principal(
             self.user,
             self.vhost,
@@ -57,6 +80,8 @@ class Who:
             self.listener,
             TlsIdentity(tls.subject, tls.common_name, tls.names) if tls is not None else None,
             dict(self.client),
+            groups=frozenset(self.groups),
+            token=token if self.scopes or self.claims else None,
         )
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Self, TypeAlias
 
 import attrs
 
-from amqpgate.policy.engine.operations import Principal
+from amqpgate.policy.engine.operations import Principal, TokenIdentity
 from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, TextValue, doc, not_empty
 
@@ -140,6 +140,27 @@ class Subject:
     tls: TlsSubject | None = attrs.field(
         default=None, metadata=doc("the client's verified certificate", default="any, or none")
     )
+    groups: tuple[NamePattern, ...] | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(not_empty()),
+        metadata=doc(
+            "groups that the user is in, any of them: of `UserGroups` documents, or of a verified token",
+            default="any, or none",
+        ),
+    )
+    scopes: tuple[NamePattern, ...] | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(not_empty()),
+        metadata=doc("scopes of the client's verified token, any of them", default="any, or no token"),
+    )
+    claims: Mapping[str, NamePattern] = attrs.field(
+        factory=dict,
+        metadata=doc(
+            "claims of the client's verified token, all of them: of a list, one value; the settings name "
+            "those that are kept (`identity.oauth.claims`)",
+            default="any, or no token",
+        ),
+    )
     client: Mapping[str, NamePattern] = attrs.field(
         factory=dict,
         metadata=doc(
@@ -147,6 +168,11 @@ class Subject:
             default="anything",
         ),
     )
+
+    @property
+    def asks_login(self) -> bool:
+        """Whether it asks for what is known only when the client has logged in, beside its user."""
+        return self.groups is not None or self.scopes is not None or bool(self.claims)
 
     def selects(self, principal: Principal) -> bool | None:
         """True: it fits. False: it may fit, the user is not known. None: it does not fit."""
@@ -166,6 +192,25 @@ class Subject:
             said = principal.client.get(key)
             if said is None or not pattern.matches(said):
                 return None
+        if not self._fits_token(principal.token):
+            return None
+        is_member = self.groups is None or any(
+            name.matches(group) for name in self.groups for group in principal.groups
+        )
         if principal.user is not None:
-            return True if self.user.matches(principal.user) else None
-        return self.user.is_prefix and not self.user.text
+            return True if is_member and self.user.matches(principal.user) else None
+        return is_member and self.user.is_prefix and not self.user.text
+
+    def _fits_token(self, token: TokenIdentity | None) -> bool:
+        if self.scopes is None and not self.claims:
+            return True
+        if token is None:
+            return False
+        if self.scopes is not None and not any(
+            name.matches(scope) for name in self.scopes for scope in token.scopes
+        ):
+            return False
+        return all(
+            any(pattern.matches(value) for value in token.values_of(claim))
+            for claim, pattern in self.claims.items()
+        )

@@ -231,7 +231,11 @@ class RateSpec:
     def knows_strangers(self) -> bool:
         """Whether it can be told before the login whom this is about."""
         return all(
-            subject.user.is_prefix and not subject.user.text and subject.vhosts is None and not subject.client
+            subject.user.is_prefix
+            and not subject.user.text
+            and subject.vhosts is None
+            and not subject.client
+            and not subject.asks_login
             for subject in self.subjects
         )
 

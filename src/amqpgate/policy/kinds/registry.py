@@ -13,6 +13,7 @@ from amqpgate.policy.kinds.rate import RATE
 from amqpgate.policy.kinds.route import ROUTE
 from amqpgate.policy.kinds.trace import TRACE
 from amqpgate.policy.kinds.transform import TRANSFORM
+from amqpgate.policy.kinds.user_groups import USER_GROUPS
 
 POLICY_KINDS: Final[tuple[AnyPolicyKind, ...]] = (ACCESS, RATE, ROUTE, TRANSFORM, COMPATIBILITY, AUDIT, TRACE)
-DOCUMENT_KINDS: Final[tuple[AnyDocumentKind, ...]] = (*POLICY_KINDS, POLICY_TEST)
+DOCUMENT_KINDS: Final[tuple[AnyDocumentKind, ...]] = (*POLICY_KINDS, USER_GROUPS, POLICY_TEST)

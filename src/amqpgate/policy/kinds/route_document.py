@@ -142,7 +142,7 @@ class Route:
     def is_late(self) -> bool:
         """Whether it asks for more than is known when a client has said nothing yet."""
         match = self.match
-        return match.user != _ANYBODY or match.vhosts is not None or bool(match.client)
+        return match.user != _ANYBODY or match.vhosts is not None or bool(match.client) or match.asks_login
 
     def lent(self, logins: Mapping[str, str | None]) -> str | None:
         """Where brokers are told another user than the client's own, in words; None: nowhere.

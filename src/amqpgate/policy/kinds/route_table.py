@@ -15,6 +15,7 @@ from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.engine.weights import by_weight
 from amqpgate.policy.kinds.kind import is_enforced
 from amqpgate.policy.kinds.route_document import Route, RoutePolicy
+from amqpgate.policy.kinds.user_groups import Membership
 from amqpgate.values import frozen
 
 
@@ -56,6 +57,7 @@ class RouteTable:
     """Replaced whole, never changed."""
 
     policies: tuple[RoutePolicy, ...] = ()
+    membership: Membership = attrs.field(factory=Membership)
     _entries: tuple[_Entry, ...] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -82,6 +84,7 @@ class RouteTable:
     def choose(self, principal: Principal, session: str) -> Chosen:
         """For a client that has said who it is and what it wants to open."""
         shadow: list[Choice] = []
+        principal = self.membership.applied(principal)
         for entry, enforced in self._held(session):
             # A user who is not known is not routed as somebody.
             if entry.route.match.selects(principal):
@@ -120,7 +123,9 @@ class RouteTable:
 
 
 def _early(match: Subject) -> Subject:
-    return attrs.evolve(match, user=NamePattern("", True), vhosts=None, client={})
+    return attrs.evolve(
+        match, user=NamePattern("", True), vhosts=None, client={}, groups=None, scopes=None, claims={}
+    )
 
 
 def _choice(entry: _Entry, session: str) -> Choice:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import AnyPolicyKind, Document, FolderCheck, Placed
 from amqpgate.policy.kinds.registry import POLICY_KINDS
-from amqpgate.policy.tools.selection import about_selection, users_in
+from amqpgate.policy.tools.selection import about_groups, about_selection, users_in
 
 
 def findings(
@@ -22,7 +22,7 @@ def findings(
     """All findings, in the order of files and lines; with ``overlaps``, what denies take of allows."""
     documents = list(documents)
     users = users_in(documents)
-    found: list[Finding] = []
+    found = list(about_groups(documents, kinds))
     for kind in kinds:
         of_kind = [placed for placed in documents if placed.document.kind == kind.name]
         found += about_selection(kind, of_kind)

@@ -23,6 +23,7 @@ from amqpgate.policy.engine.operations import (
     Operation,
     Principal,
     TlsIdentity,
+    TokenIdentity,
 )
 from amqpgate.policy.engine.rules import Verdict, compile_rule
 from amqpgate.policy.engine.scalars import ValueMatch
@@ -30,6 +31,7 @@ from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.engine.verdicts import SessionPolicy
 from amqpgate.policy.engine.witnesses import STRANGER, examples_of, texts_for
 from amqpgate.policy.kinds.access_document import AccessPolicy
+from amqpgate.policy.kinds.user_groups import UserGroups
 from amqpgate.policy.policy_set import PolicySet
 from amqpgate.policy.tools.explain import settled
 
@@ -128,7 +130,9 @@ def _classes(
     old = {policy.metadata.name: policy for policy in before.access}
     new = {policy.metadata.name: policy for policy in after.access}
     seen: dict[tuple[int, int], tuple[SessionPolicy, SessionPolicy]] = {}
-    for principal in _people([*before.access, *after.access]):
+    for principal in _people(
+        [*before.access, *after.access], [*before.membership.documents, *after.membership.documents]
+    ):
         one, other = before.for_principal(principal), after.for_principal(principal)
         if (id(one), id(other)) in seen:
             continue
@@ -156,13 +160,14 @@ def _changed(before: AccessPolicy | None, after: AccessPolicy | None, principal:
     yield from (rule for rule in new if rule not in old)
 
 
-def _people(policies: Iterable[AccessPolicy]) -> Iterator[Principal]:
+def _people(policies: Iterable[AccessPolicy], groups: Iterable[UserGroups]) -> Iterator[Principal]:
     """People whom a subject fits, and their neighbours, who differ in one thing."""
     subjects = [subject for policy in policies for subject in policy.spec.subjects]
     users = _names(subject.user for subject in subjects)
     vhosts = _names(name for subject in subjects for name in subject.vhosts or ())
     listeners = _names(name for subject in subjects for name in subject.listeners or ())
     sources = [str(block.network[0]) for subject in subjects for block in subject.source_cidr or ()]
+    members = _names(user for one in groups for users in one.spec.groups.values() for user in users)
     yield Principal(STRANGER, "/", ANYWHERE, STRANGER)
     for subject in subjects:
         person = _member(subject)
@@ -175,6 +180,10 @@ def _people(policies: Iterable[AccessPolicy]) -> Iterator[Principal]:
             yield attrs.evolve(person, listener=listener)
         for source in sources[:_PEOPLE]:
             yield attrs.evolve(person, source=source)
+        for user in members[:_PEOPLE]:
+            yield attrs.evolve(person, user=user, groups=frozenset())
+        yield attrs.evolve(person, groups=frozenset())
+        yield attrs.evolve(person, token=None)
         yield attrs.evolve(person, tls=None)
         yield attrs.evolve(person, client={})
         yield attrs.evolve(person, user=None)
@@ -198,6 +207,13 @@ def _member(subject: Subject) -> Principal:
         _name(subject.listeners[0]) if subject.listeners else STRANGER,
         tls,
         {key: _name(pattern) for key, pattern in subject.client.items()},
+        groups=frozenset(map(_name, subject.groups or ())),
+        token=TokenIdentity(
+            frozenset(map(_name, subject.scopes or ())),
+            tuple(sorted((claim, (_name(pattern),)) for claim, pattern in subject.claims.items())),
+        )
+        if subject.scopes or subject.claims
+        else None,
     )
 
 

@@ -114,7 +114,8 @@ def settled(policy_set: PolicySet, *, shadow: bool = False) -> PolicySet:
             if policy.spec.mode == "shadow"
             else policy
             for policy in policy_set.access
-        ),
+        )
+        + policy_set.membership.documents,
         policy_set.digest,
         policy_set.default_access,
     )
@@ -132,6 +133,7 @@ def explain(
     ``logins`` has, by upstream, the user that it logs in as, if it does.
     """
     held = settled(policy_set, shadow=shadow)
+    operation = attrs.evolve(operation, principal=policy_set.membership.applied(operation.principal))
     session = held.for_principal(operation.principal)
     reports, counting = [], []
     for policy, original in zip(held.access, policy_set.access, strict=True):
@@ -205,6 +207,25 @@ def _unfit(subject: Subject, principal: Principal) -> str:
         parts.append((Subject(listeners=subject.listeners), f"listener {principal.listener} is not {wanted}"))
     if subject.tls is not None:
         parts.append((Subject(tls=subject.tls), "the client's certificate does not fit"))
+    if subject.groups is not None:
+        groups = ", ".join(sorted(principal.groups)) or "none"
+        parts.append(
+            (Subject(groups=subject.groups), f"its groups ({groups}) are not {_list(subject.groups)}")
+        )
+    if (subject.scopes is not None or subject.claims) and principal.token is None:
+        parts.append(
+            (Subject(scopes=subject.scopes, claims=subject.claims), "it has shown no verified token")
+        )
+    elif principal.token is not None:
+        token = principal.token
+        if subject.scopes is not None:
+            scopes = ", ".join(sorted(token.scopes)) or "none"
+            parts.append(
+                (Subject(scopes=subject.scopes), f"its scopes ({scopes}) are not {_list(subject.scopes)}")
+            )
+        for claim, pattern in subject.claims.items():
+            values = " and ".join(token.values_of(claim)) or "not there"
+            parts.append((Subject(claims={claim: pattern}), f"claim {claim} is {values}, not {pattern}"))
     for key, pattern in subject.client.items():
         said = principal.client.get(key)
         parts.append((Subject(client={key: pattern}), f"client property {key} is {said}, not {pattern}"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from amqpgate.policy.engine.inclusion import subject_within
 from amqpgate.policy.engine.subjects import Cidr, NamePattern, Subject
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import AnyPolicyKind, Document, Placed, mode_of
-from amqpgate.yamldoc import Mark
+from amqpgate.policy.kinds.user_groups import Membership
+from amqpgate.yamldoc import Mark, nearest
 
 _KINDS_OF_SAN = ("DNS:", "URI:", "IP:", "email:")
 
@@ -32,6 +33,27 @@ def users_in(documents: Iterable[Placed[Document]]) -> dict[str, Mark]:
         for index, subject in enumerate(getattr(getattr(placed.document, "spec", None), "subjects", ()))
         if isinstance(subject, Subject) and not subject.user.is_prefix
     }
+
+
+def about_groups(documents: Sequence[Placed[Document]], kinds: Sequence[AnyPolicyKind]) -> Iterator[Finding]:
+    """Groups that subjects name and no document of the folder has, where there are such documents."""
+    known = Membership.of(placed.document for placed in documents).names
+    if not known:
+        return
+    for kind in kinds:
+        for placed in documents:
+            if placed.document.kind != kind.name:
+                continue
+            for path, subject in kind.subjects(placed.document):
+                for index, group in enumerate(subject.groups or ()):
+                    if not any(map(group.matches, known)):
+                        yield Finding(
+                            "note",
+                            placed.mark(*path, "groups", index),
+                            f"no UserGroups document has a group {group}{nearest(group.text, known)}: only a "
+                            "verified token can put somebody in it",
+                            "add the group, or leave this one out",
+                        )
 
 
 def _about_mode(placed: Placed[Document]) -> Iterator[Finding]:
@@ -70,6 +92,9 @@ def _nobody(subject: Subject) -> Iterator[tuple[str, str]]:
             "an IPv4 client is known by its IPv4 address, not by one within ::ffff:0:0/96",
             "write the range as IPv4",
         )
+    for what, named in (("group", subject.groups), ("scope", subject.scopes)):
+        if any(name.text == "" and not name.is_prefix for name in named or ()):
+            yield f"no {what} has an empty name", f"name a {what}, or say '*' for any"
     tls = subject.tls
     if tls is None:
         return

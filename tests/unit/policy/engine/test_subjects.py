@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from amqpgate.policy import Principal, TlsIdentity
+from amqpgate.policy import Principal, TlsIdentity, TokenIdentity
 from tests.unit.policy.build_set import document, policies
 
 WHO = Principal(
@@ -79,3 +79,27 @@ def test_a_certificate_with_two_spiffe_ids_has_none() -> None:
     two = TlsIdentity("CN=x", "x", ("URI:spiffe://a/b", "URI:spiffe://a/c"))
     assert two.spiffe is None
     assert not selected("{tls: {spiffe: 'spiffe://a/*'}}", attrs.evolve(WHO, tls=two))
+
+
+TOKEN = TokenIdentity(frozenset({"orders.read", "openid"}), (("roles", ("a", "b")), ("unit", ("x",))))
+
+
+@pytest.mark.parametrize(
+    ("subject", "fits"),
+    [
+        ("{scopes: [orders.read]}", True),
+        ("{scopes: [orders.write, 'open*']}", True),
+        ("{scopes: [orders.write]}", False),
+        ("{claims: {unit: x}}", True),
+        ("{claims: {roles: b}}", True),
+        ("{claims: {unit: x, roles: c}}", False),
+        ("{claims: {other: '*'}}", False),
+        ("{scopes: ['*'], claims: {roles: 'a*'}, user: bob}", True),
+        ("{scopes: ['*'], user: al}", False),
+    ],
+)
+def test_what_a_verified_token_says(subject: str, fits: bool) -> None:
+    assert selected(subject, attrs.evolve(WHO, token=TOKEN)) is fits
+    # Who has shown none, or none that was verified, fits no such subject, known or not.
+    assert not selected(subject)
+    assert not selected(subject, attrs.evolve(WHO, user=None))

@@ -89,7 +89,21 @@ def origin_of(session: str, principal: Principal, version: str | None = None) ->
         client=json_of(principal.client) if principal.client else None,
         upstream_user=principal.upstream_user,
         amqp_version=version,
+        token=token_of(principal),
     )
+
+
+def token_of(principal: Principal) -> str | None:
+    """What the verified token of a principal says; None: it has shown none."""
+    token = principal.token
+    if token is None:
+        return None
+    said = {
+        "scopes": sorted(token.scopes),
+        "groups": sorted(principal.groups),
+        "claims": {name: list(values) for name, values in token.claims},
+    }
+    return json_of(said)
 
 
 def json_of(value: Mapping[str, object]) -> str:

@@ -67,7 +67,7 @@ class AuditObserver(SessionObserver):
 
     def follow(self, policies: PolicySet) -> None:
         """These policies hold from now on."""
-        self.writer.follow(policies)
+        self.writer.follow(policies, self.session.principal)
         self._judged = None
 
     # -- methods -----------------------------------------------------------------------------

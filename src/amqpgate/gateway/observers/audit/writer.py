@@ -9,7 +9,7 @@ from typing import Protocol, Unpack
 import attrs
 
 from amqpgate.datapath.scanner import CaptureGate, Meter
-from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kind_of
+from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kind_of, token_of
 from amqpgate.gateway.observers.audit.limits import LimitCounts
 from amqpgate.gateway.observers.audit.messages import CapturedKind
 from amqpgate.gateway.observers.audit.rows import Rows
@@ -62,8 +62,12 @@ class AuditWriter:
     #: None: no audit policy selects the session.
     audits: SessionAudit | None = attrs.field(default=None, init=False)
 
-    def follow(self, policies: PolicySet) -> None:
-        """These policies hold from now on. What has been counted under others stays theirs."""
+    def follow(self, policies: PolicySet, principal: Principal | None = None) -> None:
+        """These policies hold from now on, and for this principal. What has been counted under others stays
+        theirs."""
+        if principal is not None and principal is not self.principal:
+            self.principal = principal
+            self.origin = attrs.evolve(self.origin, token=token_of(principal))
         self.rows = Rows(self.origin, policies.digest, self.trail.book)
         self.audits = policies.audit_of(self.principal) if policies.audits else None
 
