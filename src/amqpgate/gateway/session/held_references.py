@@ -77,7 +77,7 @@ class HeldReferences:
         if held.is_off:
             return False
         self.bytes.take(held, lambda other: other is not one)
-        held.out.delivered(one.number)
+        held.delivered(one.number)
         held.begin()
         return True
 
