@@ -1,6 +1,6 @@
 """Clients that come before a gateway's port is open: ``python -m tests.interop.starts --starts 150``.
 
-Who comes too early is refused, and tries again at once. Who is taken hears connection.start; a connection that
+Who comes too early is refused, and tries again. Who is taken hears connection.start; a connection that
 is reset, or closed without a word, is a fault.
 """
 
