@@ -117,7 +117,7 @@ class RelayedChannel:
         self.client = ClientStage.FREE
         self.broker = BrokerStage.FREE
         #: What the client has sent behind its attach, or behind the end of a session, and waits.
-        self.held: list[Assembly] = []
+        self.held: deque[Assembly] = deque()
         self._begin(b"")
 
     def _begin(self, name: bytes) -> None:
@@ -159,7 +159,6 @@ class RelayedChannel:
         """It waits until its session may begin, or go on."""
         self.held.append(assembly)
 
-    def take_held(self) -> list[Assembly]:
-        """What waited."""
-        held, self.held = self.held, []
-        return held
+    def take_held(self) -> Assembly:
+        """What has waited longest."""
+        return self.held.popleft()

@@ -35,6 +35,7 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10 import CONTROLS, DetachCode, ErrorCode
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import decode_command, decode_control
+from amqpgate.wire.v0_10.structs import Control
 
 _TRANSFER: Final = amqp10.MessageTransfer.CLASS_CODE << 8 | amqp10.MessageTransfer.CODE
 #: How controls of a session begin.
@@ -43,6 +44,7 @@ _SESSION: Final = frozenset(
     for control in CONTROLS.values()
     if control.CLASS_CODE == amqp10.SessionAttach.CLASS_CODE
 )
+_ATTACH: Final = bytes((amqp10.SessionAttach.CLASS_CODE, amqp10.SessionAttach.CODE))
 _LAST: Final = bytes((amqp10.ConnectionClose.CLASS_CODE, amqp10.ConnectionClose.CODE))
 _CLOSE: Final = amqp.ChannelClose.INDEX.to_bytes(4, "big")
 _CLOSE_OK: Final = amqp.ChannelCloseOk.INDEX.to_bytes(4, "big")
@@ -91,14 +93,19 @@ class ClientEnd(NativeEnd):
                 raise
             self._fail(channel, ProtocolViolation(503, violation.text), None, 0)
             return
+        is_answer = isinstance(control, amqp10.SessionDetached) and stage in _ENDED
+        if not is_answer and (channel.held or _waits(channel, assembly)):
+            self._hold(channel, assembly)
+        else:
+            self._take_control(channel, assembly, control)
+
+    def _take_control(self, channel: RelayedChannel, assembly: Assembly, control: Control) -> None:
+        """A control that need not wait."""
+        stage = channel.client
         if isinstance(control, amqp10.SessionDetached) and stage in _ENDED:
             self._detached(channel, assembly)
-        elif channel.held or stage is _S.ATTACHING:
-            self._hold(channel, assembly)
         elif stage in _ENDED:
-            if isinstance(control, amqp10.SessionAttach):
-                self._hold(channel, assembly)
-            elif isinstance(control, amqp10.SessionDetach):
+            if isinstance(control, amqp10.SessionDetach):
                 # It meets one that it has been sent.
                 self._put(channel.number, amqp10.SessionDetached(channel.name, DetachCode.NORMAL))
         elif isinstance(control, amqp10.SessionAttach) and stage is _S.FREE:
@@ -129,9 +136,14 @@ class ClientEnd(NativeEnd):
             self._free(channel, reopens=False)
 
     def _command(self, channel: RelayedChannel, assembly: Assembly) -> None:
-        if channel.client is not _S.ATTACHED or channel.held:
-            if channel.held or channel.client is _S.ATTACHING:
-                self._hold(channel, assembly)
+        if channel.held or channel.client is _S.ATTACHING:
+            self._hold(channel, assembly)
+        else:
+            self._take_command(channel, assembly)
+
+    def _take_command(self, channel: RelayedChannel, assembly: Assembly) -> None:
+        """A command that need not wait."""
+        if channel.client is not _S.ATTACHED:
             # Of no session: a broker drops it, too.
             return
         command_id = channel.up_ids.take()
@@ -179,14 +191,14 @@ class ClientEnd(NativeEnd):
         self.hold(len(assembly.original))
 
     def _go_on(self, channel: RelayedChannel) -> None:
-        """What was held is looked at."""
-        held = channel.take_held()
-        for assembly in held:
+        """What was held is looked at, as far as it need not wait any more."""
+        while channel.held and not _waits(channel, channel.held[0]):
+            assembly = channel.take_held()
             self.hold(-len(assembly.original))
             if assembly.kind:
-                self._command(channel, assembly)
+                self._take_command(channel, assembly)
             else:
-                self._control(channel, assembly)
+                self._take_control(channel, assembly, decode_control(assembly.segment))
         if self._last is not None and not self._held:
             last, self._last = self._last, None
             super()._connection(last)
@@ -306,3 +318,10 @@ class ClientEnd(NativeEnd):
                 self._free(channel)
             case _:
                 self._say(channel.number + 1, amqp.ChannelCloseOk())
+
+
+def _waits(channel: RelayedChannel, assembly: Assembly) -> bool:
+    """Whether the client's session has to begin first, or the last one to end."""
+    if channel.client is _S.ATTACHING:
+        return True
+    return channel.client in _ENDED and not assembly.kind and assembly.segment[:2] == _ATTACH

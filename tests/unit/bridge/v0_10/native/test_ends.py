@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from amqpgate.bridge.v0_10.native.channels import MOST_DUE
+from amqpgate.bridge.v0_10.native.channels import MOST_DUE, RelayedChannel
+from amqpgate.bridge.v0_10.native.cutting import Assembly
 from amqpgate.bridge.v0_10.native.limits import MOST_UNSENT
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import HEARTBEAT, body_frames, encode_frame, method_frame
@@ -83,6 +84,26 @@ def test_the_next_session_may_be_asked_for_before_the_last_one_is_gone() -> None
     assert lab.from_client(control(DETACH) + again + command(DECLARE)) == control(DETACH)
     assert lab.from_broker(control(DETACHED)) == control(DETACHED)
     assert lab.to_broker.endswith(again + command(DECLARE))
+
+
+def test_sessions_that_wait_for_each_other_are_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many a client asks for ahead, each is looked at when it is its turn."""
+    held: list[Assembly] = []
+    hold = RelayedChannel.hold
+
+    def counting(channel: RelayedChannel, assembly: Assembly) -> None:
+        held.append(assembly)
+        hold(channel, assembly)
+
+    monkeypatch.setattr(RelayedChannel, "hold", counting)
+    lab, again = Lab(), control(DETACH) + control(ATTACH) + command(DECLARE)
+    lab.from_client(control(ATTACH) + again * 50)
+    for _ in range(50):
+        assert lab.from_broker(control(ATTACHED)) == control(ATTACHED)
+        assert lab.from_broker(control(DETACHED)) == control(DETACHED)
+    assert lab.from_broker(control(ATTACHED)) == control(ATTACHED)
+    assert lab.to_broker == control(ATTACH) + again * 50
+    assert len(held) == 150
 
 
 def test_the_broker_refuses_a_session() -> None:
