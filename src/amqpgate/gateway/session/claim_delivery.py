@@ -74,6 +74,10 @@ class Restoring:
     #: Why the channel is closed for it.
     refusal: ProtocolViolation | None = None
 
+    def keep_as(self, held: HeldDelivery | None) -> None:
+        """Its channel is stopped or limited, and keeps it as this."""
+        self.held = held
+
     def refuse_for(self, why: ProtocolViolation) -> None:
         """It is not to be had, and its channel closes."""
         self.refusal = why
@@ -133,7 +137,7 @@ class ClaimedDeliveries:
             return False
         if self.session.relay.channels.due(Side.UPSTREAM, channel) == METHOD_NEXT:
             one = self._under_way.pop(channel)
-            if not self._is_kept(one):
+            if self._kept(one) is None:
                 self._wait_for(one)
         return True
 
@@ -158,12 +162,12 @@ class ClaimedDeliveries:
                 one.download.close()
         self._under_way.clear()
 
-    def _is_kept(self, one: Restoring) -> bool:
-        """Whether its channel is stopped or limited, and keeps the reference until the client may have it.
-        Then it is no more under way here."""
+    def _kept(self, one: Restoring, *, is_here: bool = False) -> HeldDelivery | None:
+        """What is kept of a reference on a channel that is stopped or limited, until its client may have it:
+        then it is no more under way. ``is_here``: its body has been got."""
         bridge, method, channel = self.session.bridge, one.method, one.channel
         if bridge is None or not isinstance(method, amqp.BasicDeliver):
-            return False
+            return None
         header = encode_frame(amqp.FRAME_HEADER, channel, encode_header(one.header))
 
         def fetch(held: HeldDelivery) -> None:
@@ -171,11 +175,11 @@ class ClaimedDeliveries:
                 Restoring(channel, method, one.begin, decode_header(memoryview(held.frames)[7:-1]), held)
             )
 
-        if not bridge.flow_control.keeps_reference(channel, method, memoryview(header), fetch):
-            return False
-        self.hidden.show(channel)
-        self._tell_watchers(one)
-        return True
+        held = bridge.flow_control.keep_reference(channel, method, memoryview(header), fetch, is_here=is_here)
+        if held is not None:
+            self.hidden.show(channel)
+            self._tell_watchers(one)
+        return held
 
     def _wait_for(self, one: Restoring) -> None:
         """Its channel waits for the body. This may be within an upcall: the scanner is about to count what it
@@ -260,14 +264,15 @@ class ClaimedDeliveries:
 
     def _begin(self, one: Restoring) -> None:
         session, channel, bridge = self.session, one.channel, self.session.bridge
-        if one.held is not None and bridge is not None:
-            is_shown = bridge.flow_control.shows(channel, one.held, lambda: self._show(one))
-        elif self._is_kept(one):
-            # The channel has been stopped or limited since it came.
-            is_shown = False
-        else:
+        if one.held is None:
+            # The channel may have been stopped or limited since it came.
+            one.keep_as(self._kept(one, is_here=True))
+        if one.held is None or bridge is None:
             is_shown = True
             self._show(one)
+            self._tell_watchers(one)
+        else:
+            is_shown = bridge.flow_control.shows(channel, one.held, lambda: self._show(one))
         if not is_shown:
             self._release(one)
             return
@@ -282,8 +287,6 @@ class ClaimedDeliveries:
         """Method and header go to the client."""
         self.hidden.show(one.channel)
         one.begin()
-        if one.held is None:
-            self._tell_watchers(one)
         pass_sent(self.session, one.channel, self._header_of(one))
 
     def _tell_watchers(self, one: Restoring) -> None:
