@@ -12,8 +12,8 @@ What cannot be had:
 =================  ====================================================================================
 object             what happens
 =================  ====================================================================================
-missing, other     a delivery is rejected without requeue (the queue's dead-letter exchange has it); of
-than was put,      basic.get and basic.return the channel is closed with 404
+missing, other     it is rejected without requeue (the queue's dead-letter exchange has it); of basic.get
+than was put,      and basic.return the channel is closed with 404
 or no reference
 of this gateway's
 not now            the channel is closed with 406; the broker has the message again
@@ -73,6 +73,12 @@ class Restoring:
     fed: int = 0
     #: Why the channel is closed for it.
     refusal: ProtocolViolation | None = None
+    #: There is no such body, nor will be.
+    is_lost: bool = False
+
+    def lose(self) -> None:
+        """There is no such body."""
+        self.is_lost = True
 
     def keep_as(self, held: HeldDelivery | None) -> None:
         """Its channel is stopped or limited, and keeps it as this."""
@@ -259,6 +265,7 @@ class ClaimedDeliveries:
             self._lose(one, str(error))
         elif error is not None:
             self._close(one, 406, f"the object store does not give the body of a message: {error}")
+            self._conclude(one)
         else:
             self._begin(one)
 
@@ -325,50 +332,60 @@ class ClaimedDeliveries:
 
     def _lose(self, one: Restoring, why: str) -> None:
         """There is no such body, nor will be."""
-        session, method = self.session, one.method
-        log.warning("session %s: a message whose body is lost: %s", session.id, why)
-        if not isinstance(method, amqp.BasicDeliver):
+        log.warning("session %s: a message whose body is lost: %s", self.session.id, why)
+        if not isinstance(one.method, amqp.BasicDeliver):
             self._close(one, 404, f"the body of a message is lost: {why}")
-            return
-        if one.held is not None and session.bridge is not None:
-            session.bridge.flow_control.lose(one.channel, one.held)
-        if self._is_acked(one.channel, method.consumer_tag):
-            reject = amqp.BasicReject(method.delivery_tag, requeue=False)
-            settlement.settled(session.relay.channels, one.channel, reject)
-            session.channels.send(Side.UPSTREAM, one.channel, reject)
-        self._release(one)
+        one.lose()
+        self._conclude(one)
 
-    def _is_acked(self, channel: int, tag: str) -> bool:
+    def _is_acked(self, one: Restoring) -> bool:
         """Whether the broker waits for an ack."""
-        state = self.session.channels.states.remembered(channel)
-        consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
-        return consumer is None or not consumer.no_ack
+        method, session = one.method, self.session
+        if isinstance(method, amqp.BasicDeliver):
+            state = session.channels.states.remembered(one.channel)
+            consuming = None if state is None else state.consuming
+            consumer = None if consuming is None else consuming.tags.get(method.consumer_tag)
+            return consumer is None or not consumer.no_ack
+        if isinstance(method, amqp.BasicReturn):
+            return False
+        unacked = session.relay.channels.unacked_tags(one.channel) or ()
+        return any(first <= method.delivery_tag < end for first, end in unacked)
 
     def _close(self, one: Restoring, code: int, text: str) -> None:
+        """Its channel is to be closed."""
         method = one.method
         one.refuse_for(
             ProtocolViolation(
                 code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=one.channel
             )
         )
-        self._refuse(one)
 
-    def _refuse(self, one: Restoring) -> None:
-        """Close the channel, but not within a message of its client's: that is a 505 to the broker."""
-        channels = self.session.relay.channels
-        if one.refusal is None or self._is_in_vain(one):
+    def _conclude(self, one: Restoring) -> None:
+        """It cannot be had. The broker is told, but not within a message of the client's: that is a 505."""
+        session, channels = self.session, self.session.relay.channels
+        if self._is_in_vain(one):
             return
-        if channels.due(Side.CLIENT, one.channel) in (METHOD_NEXT, HELD_NEXT):
-            self.session.channels.refuse(one.channel, one.refusal)
-            self._release(one)
-        else:
+        is_rejected = one.is_lost and self._is_acked(one)
+        is_sending = channels.due(Side.CLIENT, one.channel) not in (METHOD_NEXT, HELD_NEXT)
+        if is_sending and (is_rejected or one.refusal is not None):
             channels.show_rest(Side.CLIENT, one.channel)
+            return
+        if is_rejected and not isinstance(one.method, amqp.BasicReturn):
+            # Whoever gets it next could not have it either.
+            reject = amqp.BasicReject(one.method.delivery_tag, requeue=False)
+            settlement.settled(channels, one.channel, reject)
+            session.channels.send(Side.UPSTREAM, one.channel, reject)
+        if one.held is not None and session.bridge is not None:
+            session.bridge.flow_control.lose(one.channel, one.held)
+        if one.refusal is not None:
+            session.channels.refuse(one.channel, one.refusal)
+        self._release(one)
 
     def message_ended(self, channel: int) -> None:
-        """A frame of the client's was shown: if it was a message's last, its channel may be closed now."""
+        """A frame of the client's was shown: if it was a message's last, what waited for that may go now."""
         one = self._under_way.get(channel)
-        if one is not None and one.refusal is not None:
-            self._refuse(one)
+        if one is not None and (one.is_lost or one.refusal is not None):
+            self._conclude(one)
 
     def _release(self, one: Restoring) -> None:
         """The channel goes on."""
