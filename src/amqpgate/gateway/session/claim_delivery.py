@@ -12,8 +12,8 @@ What cannot be had:
 =================  ====================================================================================
 object             what happens
 =================  ====================================================================================
-missing, other     a delivery is rejected without requeue (the queue's dead-letter exchange has it), and so
-than was put,      is a message of basic.get, whose channel is closed with 404; so is that of basic.return
+missing, other     it is rejected without requeue (the queue's dead-letter exchange has it); of basic.get
+than was put,      and basic.return the channel is closed with 404
 or no reference
 of this gateway's
 not now            the channel is closed with 406; the broker has the message again
@@ -74,6 +74,16 @@ class Restoring:
     fed: int = 0
     #: Why the channel is closed for it.
     refusal: ProtocolViolation | None = None
+    #: There is no such body, nor will be.
+    is_lost: bool = False
+
+    def lose(self) -> None:
+        """There is no such body."""
+        self.is_lost = True
+
+    def keep_as(self, held: HeldDelivery | None) -> None:
+        """Its channel is stopped or limited, and keeps it as this."""
+        self.held = held
 
     def refuse_for(self, why: ProtocolViolation) -> None:
         """It is not to be had, and its channel closes."""
@@ -134,7 +144,7 @@ class ClaimedDeliveries:
             return False
         if self.session.relay.channels.due(Side.UPSTREAM, channel) == METHOD_NEXT:
             one = self._under_way.pop(channel)
-            if not self._is_kept(one):
+            if self._kept(one) is None:
                 self._wait_for(one)
         return True
 
@@ -159,12 +169,12 @@ class ClaimedDeliveries:
                 one.download.close()
         self._under_way.clear()
 
-    def _is_kept(self, one: Restoring) -> bool:
-        """Whether its channel is stopped or limited, and keeps the reference until the client may have it.
-        Then it is no more under way here."""
+    def _kept(self, one: Restoring, *, is_here: bool = False) -> HeldDelivery | None:
+        """What is kept of a reference on a channel that is stopped or limited, until its client may have it:
+        then it is no more under way. ``is_here``: its body has been got."""
         bridge, method, channel = self.session.bridge, one.method, one.channel
         if bridge is None or not isinstance(method, amqp.BasicDeliver):
-            return False
+            return None
         header = encode_frame(amqp.FRAME_HEADER, channel, encode_header(one.header))
 
         def fetch(held: HeldDelivery) -> None:
@@ -172,11 +182,11 @@ class ClaimedDeliveries:
                 Restoring(channel, method, one.begin, decode_header(memoryview(held.frames)[7:-1]), held)
             )
 
-        if not bridge.flow_control.keeps_reference(channel, method, memoryview(header), fetch):
-            return False
-        self.hidden.show(channel)
-        self._tell_watchers(one)
-        return True
+        held = bridge.flow_control.keep_reference(channel, method, memoryview(header), fetch, is_here=is_here)
+        if held is not None:
+            self.hidden.show(channel)
+            self._tell_watchers(one)
+        return held
 
     def _wait_for(self, one: Restoring) -> None:
         """Its channel waits for the body. This may be within an upcall: the scanner is about to count what it
@@ -257,19 +267,21 @@ class ClaimedDeliveries:
             self._lose(one, str(error))
         elif error is not None:
             self._close(one, 406, f"the object store does not give the body of a message: {error}")
+            self._conclude(one)
         else:
             self._begin(one)
 
     def _begin(self, one: Restoring) -> None:
         session, channel, bridge = self.session, one.channel, self.session.bridge
-        if one.held is not None and bridge is not None:
-            is_shown = bridge.flow_control.shows(channel, one.held, lambda: self._show(one))
-        elif self._is_kept(one):
-            # The channel has been stopped or limited since it came.
-            is_shown = False
-        else:
+        if one.held is None:
+            # The channel may have been stopped or limited since it came.
+            one.keep_as(self._kept(one, is_here=True))
+        if one.held is None or bridge is None:
             is_shown = True
             self._show(one)
+            self._tell_watchers(one)
+        else:
+            is_shown = bridge.flow_control.shows(channel, one.held, lambda: self._show(one))
         if not is_shown:
             self._release(one)
             return
@@ -284,8 +296,6 @@ class ClaimedDeliveries:
         """Method and header go to the client."""
         self.hidden.show(one.channel)
         one.begin()
-        if one.held is None:
-            self._tell_watchers(one)
         pass_sent(self.session, one.channel, self._header_of(one))
 
     def _tell_watchers(self, one: Restoring) -> None:
@@ -324,62 +334,60 @@ class ClaimedDeliveries:
 
     def _lose(self, one: Restoring, why: str) -> None:
         """There is no such body, nor will be."""
-        session, method = self.session, one.method
-        log.warning("session %s: a message whose body is lost: %s", session.id, why, extra=RECURRING)
-        if isinstance(method, amqp.BasicDeliver):
-            if one.held is not None and session.bridge is not None:
-                session.bridge.flow_control.lose(one.channel, one.held)
-            if self._is_acked(one.channel, method.consumer_tag):
-                self._reject(one.channel, method.delivery_tag)
-            self._release(one)
-            return
-        if isinstance(method, amqp.BasicGetOk) and self._was_got(one.channel, method.delivery_tag):
-            # Or the next one to ask would get it again, and no other.
-            self._reject(one.channel, method.delivery_tag)
-        self._close(one, 404, f"the body of a message is lost: {why}")
+        log.warning("session %s: a message whose body is lost: %s", self.session.id, why, extra=RECURRING)
+        if not isinstance(one.method, amqp.BasicDeliver):
+            self._close(one, 404, f"the body of a message is lost: {why}")
+        one.lose()
+        self._conclude(one)
 
-    def _reject(self, channel: int, tag: int) -> None:
-        """The broker is not to deliver it again."""
-        reject = amqp.BasicReject(tag, requeue=False)
-        settlement.settled(self.session.relay.channels, channel, reject)
-        self.session.channels.send(Side.UPSTREAM, channel, reject)
-
-    def _was_got(self, channel: int, tag: int) -> bool:
-        """Whether the broker waits for an ack of a message that was asked for."""
-        unacked = self.session.relay.channels.unacked_tags(channel)
-        return unacked is not None and any(first <= tag < end for first, end in unacked)
-
-    def _is_acked(self, channel: int, tag: str) -> bool:
+    def _is_acked(self, one: Restoring) -> bool:
         """Whether the broker waits for an ack."""
-        state = self.session.channels.states.remembered(channel)
-        consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
-        return consumer is None or not consumer.no_ack
+        method, session = one.method, self.session
+        if isinstance(method, amqp.BasicDeliver):
+            state = session.channels.states.remembered(one.channel)
+            consuming = None if state is None else state.consuming
+            consumer = None if consuming is None else consuming.tags.get(method.consumer_tag)
+            return consumer is None or not consumer.no_ack
+        if isinstance(method, amqp.BasicReturn):
+            return False
+        unacked = session.relay.channels.unacked_tags(one.channel) or ()
+        return any(first <= method.delivery_tag < end for first, end in unacked)
 
     def _close(self, one: Restoring, code: int, text: str) -> None:
+        """Its channel is to be closed."""
         method = one.method
         one.refuse_for(
             ProtocolViolation(
                 code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=one.channel
             )
         )
-        self._refuse(one)
 
-    def _refuse(self, one: Restoring) -> None:
-        """Close the channel, but not within a message of its client's: that is a 505 to the broker."""
-        channels = self.session.relay.channels
-        if one.refusal is None or self._is_in_vain(one):
+    def _conclude(self, one: Restoring) -> None:
+        """It cannot be had. The broker is told, but not within a message of the client's: that is a 505."""
+        session, channels = self.session, self.session.relay.channels
+        if self._is_in_vain(one):
             return
-        if channels.due(Side.CLIENT, one.channel) in (METHOD_NEXT, HELD_NEXT):
-            self.session.channels.refuse(one.channel, one.refusal)
-            self._release(one)
-        else:
+        is_rejected = one.is_lost and self._is_acked(one)
+        is_sending = channels.due(Side.CLIENT, one.channel) not in (METHOD_NEXT, HELD_NEXT)
+        if is_sending and (is_rejected or one.refusal is not None):
             channels.show_rest(Side.CLIENT, one.channel)
+            return
+        if is_rejected and not isinstance(one.method, amqp.BasicReturn):
+            # Whoever gets it next could not have it either.
+            reject = amqp.BasicReject(one.method.delivery_tag, requeue=False)
+            settlement.settled(channels, one.channel, reject)
+            session.channels.send(Side.UPSTREAM, one.channel, reject)
+        if one.held is not None and session.bridge is not None:
+            session.bridge.flow_control.lose(one.channel, one.held)
+        if one.refusal is not None:
+            session.channels.refuse(one.channel, one.refusal)
+        self._release(one)
 
     def message_ended(self, channel: int) -> None:
-        """A frame of the client's was shown: if it was a message's last, its channel may be closed now."""
+        """A frame of the client's was shown: if it was a message's last, what waited for that may go now."""
         one = self._under_way.get(channel)
-        if one is not None and one.refusal is not None:
-            self._refuse(one)
+        if one is not None and (one.is_lost or one.refusal is not None):
+            self._conclude(one)
 
     def _release(self, one: Restoring) -> None:
         """The channel goes on."""

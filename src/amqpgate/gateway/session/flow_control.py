@@ -167,24 +167,28 @@ class FlowControl:
             if data:
                 self._release(data)
 
-    def keeps_reference(
+    def keep_reference(
         self,
         channel: int,
         method: amqp.BasicDeliver,
         header: memoryview,
         fetch: Callable[[HeldDelivery], None],
-    ) -> bool:
-        """A reference to a body in an object store has come: whether it is kept.
+        *,
+        is_here: bool,
+    ) -> HeldDelivery | None:
+        """A reference to a body in an object store has come. None: it is not kept.
 
-        ``fetch`` is called when its body is to be got; maybe now.
+        ``fetch`` is called when its body is to be got; maybe now. ``is_here``: it has been got already.
         """
         references = self._holder.references
         if not references.takes(channel, method):
-            return False
-        references.keep(channel, method, header, fetch)
+            return None
+        one = references.keep(channel, method, header, fetch)
+        if is_here:
+            references.is_here(channel, one)
         self._release(self._holder.kept(channel))
         self.go_on(channel)
-        return True
+        return one
 
     def shows(self, channel: int, one: HeldDelivery, show: Callable[[], None]) -> bool:
         """The body of a reference is here: whether the client gets it now, by ``show``."""

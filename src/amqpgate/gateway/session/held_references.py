@@ -44,7 +44,7 @@ class HeldReferences:
         method: amqp.BasicDeliver,
         header: memoryview,
         fetch: Callable[[HeldDelivery], None],
-    ) -> None:
+    ) -> HeldDelivery:
         """One has come, with this frame as its header. ``fetch`` asks for its body, when it may go."""
         held = self.flows.get(number)
         assert held is not None, "it is stopped or limited"
@@ -53,6 +53,13 @@ class HeldReferences:
         self.bytes.add(held, header)
         # No content follows.
         held.begin()
+        return one
+
+    def is_here(self, number: int, one: HeldDelivery) -> None:
+        """The body of one that is kept last has been got already: it may go now, if it is the next one."""
+        held = self.flows.get(number)
+        if held is not None and not held.is_off and held.waiting[0] is one and self.flows.has_room(number):
+            held.begin_fetch(one)
 
     def fetch(self, number: int, held: HeldDeliveries, one: HeldDelivery) -> None:
         """Ask for the body of one that may go, but not within a message from the broker."""

@@ -116,6 +116,42 @@ def test_a_channel_is_closed_behind_the_message_that_its_client_publishes(claims
     assert broker.expect(amqp.ChannelClose, 1).reply_code == 404
 
 
+def test_a_lost_body_is_rejected_behind_the_message_that_its_client_publishes(claims: ClaimStage) -> None:
+    client, broker = claims.stage.opened(2)
+    consuming(client, broker)
+    properties = refer(claims)
+    claims.store.objects.clear()
+    whole = content_frames(1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"a body", 4096)
+    client.sock.sendall(whole[:-8])
+    assert broker.expect(amqp.BasicPublish, 1)
+    broker.content(DELIVER, BODY, properties=properties)
+    broker.content(amqp.BasicDeliver("tag", 2, False, "e", "k"), b"next")
+    while claims.store.asked != ["read"]:
+        broker.say(amqp.BasicAck(1), 2)
+        client.expect(amqp.BasicAck, 2)
+    for _ in range(20):
+        broker.say(amqp.BasicAck(1), 2)
+        client.expect(amqp.BasicAck, 2)
+    client.sock.sendall(whole[-8:])
+    assert broker.frame().payload[:2] == b"\0\x3c"
+    assert broker.frame().payload == b"a body"
+    assert broker.expect(amqp.BasicReject, 1) == amqp.BasicReject(1, requeue=False)
+    assert client.expect_content(amqp.BasicDeliver).body == b"next"
+
+
+def test_a_lost_body_is_got_once(claims: ClaimStage) -> None:
+    """Whoever gets messages would get it again and again, and lose a channel each time."""
+    client, broker = claims.stage.opened()
+    client.say(amqp.BasicGet(queue="q"), 1)
+    broker.expect(amqp.BasicGet, 1)
+    properties = amqp.BasicProperties(headers=Table.of({CLAIM: "1;x;5;y;0;z"}))
+    broker.content(amqp.BasicGetOk(1, False, "e", "k", 0), BODY, properties=properties)
+    assert broker.expect(amqp.BasicReject, 1) == amqp.BasicReject(1, requeue=False)
+    assert broker.expect(amqp.ChannelClose, 1).reply_code == 404
+    broker.say(amqp.ChannelCloseOk(), 1)
+    assert client.expect(amqp.ChannelClose, 1).reply_code == 404
+
+
 @pytest.mark.parametrize("of_all", [amqp.BasicAck(0, True), amqp.BasicNack(0, True, False)])
 def test_an_ack_of_all_means_what_the_client_has(
     claims: ClaimStage, of_all: amqp.BasicAck | amqp.BasicNack

@@ -101,6 +101,7 @@ def test_more_wait_than_there_is_room_for_bodies(pair: ClaimPair) -> None:
 def test_an_ack_of_all_means_what_the_client_has(pair: ClaimPair) -> None:
     pair.refer(1, 2, 3, 4)
     pair.takes_bodies(1, 2)
+    pair.fence()
     pair.claims.store.gate.clear()
     pair.ack(1)
     pair.fence(2)
@@ -114,6 +115,7 @@ def test_an_ack_of_all_means_what_the_client_has(pair: ClaimPair) -> None:
 def test_one_whose_body_is_on_its_way_cannot_be_acknowledged(pair: ClaimPair, number: int) -> None:
     pair.refer(1, 2, 3, 4)
     pair.takes_bodies(1, 2)
+    pair.fence()
     pair.claims.store.gate.clear()
     pair.ack(1)
     pair.client.say(v0_8.BasicAck(number), 1)
@@ -157,6 +159,26 @@ def test_of_one_that_stops_as_its_first_message_comes(claims: ClaimStage, opens:
     pair.takes_bodies(1)
     pair.client.expect(v0_8.ChannelFlowOk, 1)
     pair.ack(1)
+
+
+def test_one_that_came_before_a_second_consumer_is_got_once(claims: ClaimStage, opens: Opens) -> None:
+    """With the second one the gateway keeps the channel's limit."""
+    pair = ClaimPair(*opens(claims.stage, LEGACY_CLIENT, RABBITMQ_0_9_1), claims)
+    pair.limit(1)
+    pair.consume("c")
+    claims.store.gate.clear()
+    pair.refer(1, 2)
+    pair.client.say(v0_8.BasicConsume(queue="q", consumer_tag="d"), 1)
+    while not isinstance(pair.broker.hear()[1], amqp.BasicConsume):
+        pair.broker.say(amqp.BasicQosOk(), 1)
+    claims.store.gate.set()
+    pair.takes_bodies(1)
+    pair.broker.say(amqp.BasicConsumeOk("d"), 1)
+    pair.client.expect(v0_8.BasicConsumeOk, 1)
+    pair.fence()
+    pair.ack(1)
+    pair.takes_bodies(2)
+    assert pair.fetched == 2
 
 
 def test_what_waits_of_a_consumer_that_ends_the_broker_has_again(pair: ClaimPair) -> None:
