@@ -1,4 +1,4 @@
-"""Whether a gateway stays level while clients come and go: memory, descriptors and tasks, as slopes with errors.
+"""Whether a gateway stays level while clients come and go: memory, descriptors, tasks, as slopes with errors.
 
 No faults but these: connections are reset in the middle of their work, others come, say something and leave,
 or leave in the middle of a word.
@@ -15,6 +15,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from struct import Struct
 
@@ -70,8 +71,8 @@ def slope(at: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
     """By least squares over the means of `BLOCKS` blocks, and its standard error."""
     size = len(at) / BLOCKS
     cuts = [round(block * size) for block in range(BLOCKS + 1)]
-    x = [statistics.fmean(at[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
-    y = [statistics.fmean(values[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    x = [statistics.fmean(at[a:b]) for a, b in pairwise(cuts)]
+    y = [statistics.fmean(values[a:b]) for a, b in pairwise(cuts)]
     rises, begins = statistics.linear_regression(x, y)
     left = sum((one - begins - rises * when) ** 2 for when, one in zip(x, y, strict=True))
     mean = statistics.fmean(x)
@@ -113,7 +114,8 @@ def probed(folder: Path) -> Iterator[Path]:
     """Gateways that are started inside count their tasks in files of this folder."""
     folder.mkdir(parents=True)
     before = os.environ.get("PYTHONPATH")
-    os.environ |= {"PYTHONPATH": str(_PROBE), "AMQPGATE_TASKS": str(folder)}
+    places = os.pathsep.join([str(_PROBE), *([before] if before else [])])
+    os.environ |= {"PYTHONPATH": places, "AMQPGATE_TASKS": str(folder)}
     try:
         yield folder
     finally:
@@ -156,9 +158,8 @@ def churn(tasks: Path) -> Callable[[Stage], None]:
         )
         for level in outcome.levels:
             judged = "level" if level.is_level else "RISES"
-            stage.say(
-                f"  {level.what}: {level.mean:.1f}, {level.slope:+.2f} an hour, error {level.error:.2f}: {judged}"
-            )
+            rise = f"{level.slope:+.2f} an hour, error {level.error:.2f}"
+            stage.say(f"  {level.what}: {level.mean:.1f}, {rise}: {judged}")
             if not level.is_level:
                 outcome.problems.append(f"{level.what} rises by {level.slope:.2f} an hour")
 

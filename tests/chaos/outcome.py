@@ -35,7 +35,7 @@ class FaultRun:
 
 @attrs.frozen
 class Level:
-    """A quantity over a run: its mean, and by how much it rises in an hour, with the standard error of that."""
+    """A quantity over a run: its mean, by how much it rises in an hour, and the standard error of that."""
 
     what: str
     mean: float

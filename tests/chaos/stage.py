@@ -142,7 +142,7 @@ def schedule(names: Sequence[str], dice: random.Random) -> Iterator[str]:
 def play(
     setup: Setup, order: Order, folder: Path, say: Say, act: Callable[[Stage], None] = Stage.play
 ) -> Outcome:
-    """One set-up, from the start of its brokers to the verdict. ``act`` is what happens while clients work."""
+    """One set-up, from the start of its brokers to the verdict. ``act`` is what happens meanwhile."""
     outcome = Outcome(f"{setup.name}@{setup.broker}", time.time(), order.seed)
     with playing(setup, folder) as world:
         plan = folder / "clients/plan.json"
