@@ -19,10 +19,11 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from .churn import churn, probed
 from .faults import FAULTS
 from .outcome import Outcome
 from .report import page, summary, written
-from .setups import DEFAULT, SETUPS, named
+from .setups import DEFAULT, SETUPS, Setup, named
 from .stage import Order, play
 
 _ROOT = Path(__file__).parents[2]
@@ -38,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=0, help="messages a second; 0: as many as may be")
     parser.add_argument("--out", type=Path, default=_ROOT / "build/chaos")
     parser.add_argument("--keep", action="store_true", help="keep the clients' records")
+    parser.add_argument(
+        "--churn", action="store_true", help="no faults: clients come and go; what rises meanwhile"
+    )
     parser.add_argument("--list", action="store_true")
     told = parser.parse_args(arguments)
     if told.list:
@@ -57,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{time.strftime('%X')} {name}, seed {seed}", flush=True)
         order = Order(60 * told.minutes / len(setups), seed, faults, told.rate)
         try:
-            outcome = play(setup, order, folder, lambda text: print(f"  {text}", flush=True))
+            outcome = _played(setup, order, folder, churns=told.churn)
         except Exception as error:
             # The other set-ups are played all the same.
             outcome = Outcome(name, time.time(), seed, time.time(), problems=[traceback.format_exc()])
@@ -74,6 +78,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (told.out / f"{stamp}.html").write_text(page(outcomes))
     print(told.out / f"{stamp}.html")
     return 0 if all(outcome.is_good for outcome in outcomes) else 1
+
+
+def _played(setup: Setup, order: Order, folder: Path, *, churns: bool) -> Outcome:
+    def say(text: str) -> None:
+        print(f"  {text}", flush=True)
+
+    if not churns:
+        return play(setup, order, folder, say)
+    with probed(folder / "tasks") as tasks:
+        return play(setup, order, folder, say, churn(tasks))
 
 
 def enter() -> None:

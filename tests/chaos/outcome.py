@@ -33,6 +33,21 @@ class FaultRun:
     problem: str = ""
 
 
+@attrs.frozen
+class Level:
+    """A quantity over a run: its mean, by how much it rises in an hour, and the standard error of that."""
+
+    what: str
+    mean: float
+    slope: float
+    error: float
+
+    @property
+    def is_level(self) -> bool:
+        """Whether it does not rise by more than can be told from chance, or by a hundredth in an hour."""
+        return self.slope <= 3 * self.error or self.slope < 0.01 * self.mean
+
+
 @attrs.define
 class Outcome:
     """Of one set-up."""
@@ -52,6 +67,8 @@ class Outcome:
     ends: Counter[int] = attrs.field(factory=Counter)
     #: What is no anomaly of a message: clients that get on no more, tracebacks, queues that do not empty.
     problems: list[str] = attrs.field(factory=list)
+    #: What churn has seen.
+    levels: list[Level] = attrs.field(factory=list)
 
     @property
     def is_good(self) -> bool:

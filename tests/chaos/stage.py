@@ -139,8 +139,10 @@ def schedule(names: Sequence[str], dice: random.Random) -> Iterator[str]:
         yield from dice.sample(list(names), len(names))
 
 
-def play(setup: Setup, order: Order, folder: Path, say: Say) -> Outcome:
-    """One set-up, from the start of its brokers to the verdict."""
+def play(
+    setup: Setup, order: Order, folder: Path, say: Say, act: Callable[[Stage], None] = Stage.play
+) -> Outcome:
+    """One set-up, from the start of its brokers to the verdict. ``act`` is what happens meanwhile."""
     outcome = Outcome(f"{setup.name}@{setup.broker}", time.time(), order.seed)
     with playing(setup, folder) as world:
         plan = folder / "clients/plan.json"
@@ -150,7 +152,7 @@ def play(setup: Setup, order: Order, folder: Path, say: Say) -> Outcome:
         outcome.begin = time.time()
         stage = Stage(world, order, child, outcome, say)
         try:
-            stage.play()
+            act(stage)
             stage.end()
         finally:
             child.kill()

@@ -17,8 +17,6 @@ from tests.simulation.play import Outcome, play
 from tests.simulation.shrink import shrink
 from tests.simulation.story import Story, story_of
 
-_FAILED = Path("build/simulation")
-
 
 def main(now: Callable[[], float], engine: str) -> int:
     """0 where all held. ``engine`` is the one that is there."""
@@ -52,7 +50,7 @@ def main(now: Callable[[], float], engine: str) -> int:
         happened.update(outcome.happened)
         if outcome.failure:
             failures.append(outcome)
-            _keep(outcome.story)
+            _keep(outcome, options.out)
             at = f"{now() - began:.0f} s, {virtual / 3600:.2f} virtual hours"
             print(f"FAILED {outcome.story.seed} after {at}: {_last(outcome)}", flush=True)
         if now() - looked > 30:
@@ -91,6 +89,9 @@ def _options() -> argparse.Namespace:
         "--once", action="store_true", help="play the story of exactly this seed, in this process"
     )
     parser.add_argument("--story", type=Path, help="play this file, in this process")
+    parser.add_argument(
+        "--out", type=Path, default=Path("build/simulation"), help="where stories that failed are kept"
+    )
     parser.add_argument("--verbose", "-v", action="store_true")
     return parser.parse_args()
 
@@ -118,12 +119,18 @@ def _tell(outcome: Outcome, options: argparse.Namespace, now: Callable[[], float
     print(f"\nshrinking {outcome.story.seed}: {_last(outcome)}", flush=True)
     until = now() + options.shrinking
     least = shrink(outcome, lambda story: play_alone(story, now), until=lambda: now() > until)
-    print(*least.story.lines(), *least.lines[-12:], least.failure, sep="\n")
-    print(f"again: python -m tests.simulation -v --story {_keep(least.story)}", flush=True)
+    print(*_lines(least), sep="\n")
+    print(f"again: python -m tests.simulation -v --story {_keep(least, options.out)}", flush=True)
 
 
-def _keep(story: Story) -> Path:
-    _FAILED.mkdir(parents=True, exist_ok=True)
-    path = _FAILED / f"{story.seed}.json"
-    path.write_text(story.to_json())
+def _lines(outcome: Outcome) -> list[str]:
+    return [*outcome.story.lines(), *outcome.lines[-12:], outcome.failure]
+
+
+def _keep(outcome: Outcome, folder: Path) -> Path:
+    """The story, and what became of it beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{outcome.story.seed}.json"
+    path.write_text(outcome.story.to_json())
+    path.with_suffix(".txt").write_text("\n".join(_lines(outcome)) + "\n")
     return path

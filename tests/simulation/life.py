@@ -25,6 +25,9 @@ class Life:
 
     def __init__(self, settings: Settings, policies: PolicySet, clock: Clock) -> None:
         self.gateway: Gateway = assembly.build(settings, policies, __version__)
+        self._step = self.gateway.pump.step
+        #: The pump that has no timer.
+        self._compiled: Any = self.gateway.pump if hasattr(self.gateway.pump, "due") else None
         self.end: outcome.Outcome[object] | None = None
         self.is_serving = False
         self._scope = trio.CancelScope()
@@ -60,7 +63,7 @@ class Life:
     @property
     def due(self) -> float:
         """When it next has something to do that no descriptor tells of; infinity: never."""
-        return float(getattr(self.gateway.pump, "due", math.inf))
+        return self._compiled.due if self._compiled is not None else math.inf
 
     def turn(self, now: float) -> bool:
         """Let it do what it has to do now; whether there was anything."""
@@ -71,10 +74,10 @@ class Life:
             if self.end is not None:
                 self._close()
                 return True
-            self.gateway.pump.step(0)
+            self._step(0)
             return True
         if self.due <= now or self._epoll.poll(0):
-            self.gateway.pump.step(0)
+            self._step(0)
             return True
         return False
 

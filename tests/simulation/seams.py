@@ -39,10 +39,14 @@ def install(engine: str = "compiled") -> str:
     build.accept = accepting.accept
     if build.COMPILED:
         # Its deadlines are asked for: a timer of the kernel's would go off by the kernel's time.
-        build.Pump = partial(build.Pump, clock=lambda: virtual.Timer.clock.monotonic())  # type: ignore[misc, assignment]
+        build.Pump = partial(_pump, build.Pump)  # type: ignore[misc, assignment]
     trio.to_thread.run_sync = _run_sync  # type: ignore[assignment]
     trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[attr-defined]
     return "compiled" if build.COMPILED else "plain"
+
+
+def _pump(make: Callable[..., Any], **what: object) -> Any:
+    return make(clock=virtual.Timer.clock.monotonic, **what)
 
 
 async def _run_sync(function: Callable[..., Any], *args: Any, **_: object) -> Any:
@@ -51,12 +55,17 @@ async def _run_sync(function: Callable[..., Any], *args: Any, **_: object) -> An
     return function(*args)
 
 
-def enter(clock: virtual.Clock, seed: str, network: Any) -> None:
-    """From now on all that the gateway asks of its surroundings is this world's."""
+def enter(clock: virtual.Clock, seed: str, network: Any, looks: float = 1.0) -> None:
+    """From now on all that the gateway asks of its surroundings is this world's.
+
+    It looks at its sessions and pools every ``looks`` seconds.
+    """
     from amqpgate.gateway.handshake import listeners
+    from amqpgate.gateway.pool import registry
     from amqpgate.gateway.server import housekeeping
     from amqpgate.gateway.transport import connecting
     from amqpgate.gateway.transport.waiting import wait_readable
+    from amqpgate.telemetry import lag
 
     virtual.Timer.clock = clock
     chance = random.Random(f"{seed}/gateway")
@@ -90,4 +99,6 @@ def enter(clock: virtual.Clock, seed: str, network: Any) -> None:
 
     listeners.bind_all = bind_all  # type: ignore[assignment]
     connecting._begin = Attempt  # type: ignore[assignment]
+    housekeeping.INTERVAL = registry.INTERVAL = looks  # type: ignore[misc, attr-defined]
+    lag.INTERVAL = looks / 4  # type: ignore[misc]
     housekeeping.give_back = lambda *_: None  # type: ignore[assignment]

@@ -31,6 +31,8 @@ class Setup:
     audit: bool = False
     #: What policies change: "headers", "names" of exchanges and queues, "both"; "": nothing.
     transform: str = ""
+    #: Seconds between the gateway's looks at its sessions and pools; at how late it is, a quarter of that.
+    looks: float = 1.0
     latency: float = 0.002
     cutting: float = 0.1
     buffers: int = 200_000
@@ -151,8 +153,8 @@ FAULTS: dict[str, tuple[int, str]] = {
 }
 
 
-#: How busy a story is: its seconds, by how much longer rests are, and stays.
-PACES = ((120.0, 1.0, 1.0), (1200.0, 10.0, 4.0), (6 * 3600.0, 300.0, 40.0))
+#: How busy a story is: its seconds, by how much longer rests are, and stays; `Setup.looks`.
+PACES = ((120.0, 1.0, 1.0, 1.0), (1200.0, 10.0, 4.0, 1.0), (6 * 3600.0, 300.0, 40.0, 10.0))
 
 
 def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> Story:
@@ -172,6 +174,7 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
         rate=random.choice((0, 0, 20, 200)),
         audit=random.random() < 0.4,
         transform=random.choice(("", "", "", "headers", "names", "both")),
+        looks=pace[3],
         latency=random.choice((0.0002, 0.002, 0.02, 0.15)),
         cutting=random.choice((0.0, 0.1, 0.6)),
         buffers=random.choice((5_000, 20_000, 200_000)),
@@ -195,9 +198,7 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
     return Story(seed, seconds, setup, clients, faults)
 
 
-def _client(
-    seed: str, number: int, random: Random, queues: list[str], pace: tuple[float, float, float]
-) -> ClientPlan:
+def _client(seed: str, number: int, random: Random, queues: list[str], pace: tuple[float, ...]) -> ClientPlan:
     kind = random.choices(("publisher", "consumer", "getter", "hostile"), (5, 4, 1, 1))[0]
     version = "0-9-1" if kind == "hostile" else random.choice(("0-9-1",) * 6 + ("0-9", "0-8"))
     return ClientPlan(

@@ -56,7 +56,7 @@ class World:
         self.network = Network(
             self.clock, story.seed, latency=setup.latency, cutting=setup.cutting, buffers=setup.buffers
         )
-        seams.enter(self.clock, story.seed, self.network)
+        seams.enter(self.clock, story.seed, self.network, setup.looks)
         self.audited = audit.enter()
         self.brokers: dict[str, Broker] = {}
         for name in "ab"[: setup.brokers]:
@@ -154,14 +154,18 @@ class World:
     def _until(self, done: Callable[[], bool]) -> None:
         clock, network = self.clock, self.network
         turns, since = 0, clock.now
+        # Whether anything was done since sockets were looked at.
+        is_new = True
         while not done():
             busy = clock.fire()
             life = self.life
-            if life is not None:
-                busy |= life.turn(clock.now)
+            if life is not None and life.turn(clock.now):
+                busy = True
                 if life.end is not None:
                     self._buried(life)
-            busy |= network.poll()
+            if busy or is_new:
+                is_new = busy
+                busy |= network.poll()
             if busy:
                 turns += 1
                 if turns > _CIRCLES:
