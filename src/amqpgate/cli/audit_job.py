@@ -362,6 +362,9 @@ def running(follow: bool = False, *, only_spark: bool = False) -> Iterator[Runni
 
 def _start_local(options: Options, source: str | RecordSource, status: Status, stack: ExitStack) -> Running:
     with needed():
+        from amqpgate.pipeline.without_pandas import leave_out_pandas
+
+        leave_out_pandas()
         from amqpgate.pipeline import local
     session = local.start()
     stack.callback(session.stop)

@@ -5,11 +5,12 @@ frames to data frames; what starts Spark, reads and writes is apart from it.
 
 ``java``        the Java that Spark runs on
 ``spark``       a session, embedded by default
+``folders``     which files of a folder have what is wanted
 ``contract``    what a file of records has to have
 ``reading``     a folder of records as data frames, and what of it cannot be read
 ``objects``     records in an object store, as files of this machine
 ``following``   the same as they come, by batches
-``compact``     job: raw records as a table of few files
+``compact``     job: raw records as a table of few files; ``lake`` has tables of open formats
 ``usage``       job: messages and bytes per principal and time
 ``denials``     job: what is refused most
 ``replay``      job: what other policies would have answered; ``judge``, ``requests``: one record, many
