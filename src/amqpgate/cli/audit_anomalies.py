@@ -24,7 +24,7 @@ def anomalies(last: int) -> None:
     amqpgate audit anomalies audit --since 2026-09-01 --last 168 --format json
     """
     with running() as run:
-        from amqpgate.pipeline.anomalies import anomalies as found
+        from amqpgate.pipeline.jobs.anomalies import anomalies as found
 
         end = (run.options.until or datetime.now(UTC)).astimezone(UTC)
         end = end.replace(minute=0, second=0, microsecond=0)

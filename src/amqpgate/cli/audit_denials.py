@@ -25,7 +25,7 @@ def denials(shadow: bool, top: int) -> None:
     amqpgate audit denials audit --shadow --format json
     """
     with running() as run:
-        from amqpgate.pipeline import denials
+        from amqpgate.pipeline.jobs import denials
 
         frame = denials.denials(run.read("events").frame, "shadow" if shadow else "denied")
         run.write(frame.limit(top))

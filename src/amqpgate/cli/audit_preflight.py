@@ -16,7 +16,7 @@ from amqpgate.cli.audit_job import chosen_options, job, running
 from amqpgate.cli.failures import Failure, reported
 
 if TYPE_CHECKING:
-    from amqpgate.pipeline.preflight import Seen
+    from amqpgate.pipeline.jobs.preflight import Seen
     from amqpgate.policy.tools.preflight import BrokerRequest, Target, Trouble
 
 _COLUMNS: Final = (
@@ -106,7 +106,7 @@ def _of_definitions(target: Target, is_quorum: Callable[[str], bool]) -> list[tu
 
 def _of_records(target: Target, is_quorum: Callable[[str], bool]) -> list[tuple[object, ...]]:
     with running() as run:
-        from amqpgate.pipeline.preflight import seen
+        from amqpgate.pipeline.jobs.preflight import seen
         from amqpgate.policy.tools.preflight import troubles
 
         found = seen(run.read("usage").frame, run.read("events").frame, is_quorum)
