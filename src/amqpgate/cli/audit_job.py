@@ -244,6 +244,10 @@ class Running:
         return skips(self.spark)
 
     def _followed(self) -> str:
+        from amqpgate.pipeline.masters import is_connect
+
+        if is_connect(self.options.master):
+            raise Failure("amqpgate: --follow needs a Spark that is not behind Spark Connect", WRONG)
         if not isinstance(self.folder, str):
             raise Failure(
                 f"amqpgate: {self.folder} is copied, and so cannot be followed: run the verb at intervals "

@@ -25,3 +25,51 @@ frames to data frames; what starts Spark, reads and writes is apart from it.
 Neighbours: sees ``records`` and ``policy``. Only ``cli`` calls it, when a verb of ``amqpgate audit`` runs;
 ``__main__`` is the same front door for ``spark-submit``.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from amqpgate.pipeline.library import (
+        SCHEMAS,
+        Records,
+        anomalies,
+        declarations,
+        denials,
+        granted,
+        preflight,
+        read,
+        recommend,
+        register,
+        replay,
+        topology,
+        traffic,
+        usage,
+    )
+
+__all__ = [
+    "SCHEMAS",
+    "Records",
+    "anomalies",
+    "declarations",
+    "denials",
+    "granted",
+    "preflight",
+    "read",
+    "recommend",
+    "register",
+    "replay",
+    "topology",
+    "traffic",
+    "usage",
+]
+_NAMES: Final = frozenset(__all__)
+
+
+def __getattr__(name: str) -> object:
+    """The library is loaded when it is used: verbs of the command line load less."""
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("amqpgate.pipeline.library"), name)

@@ -33,6 +33,12 @@ MIN_WEEKS: Final = 3
 #: exchanges and queues.
 METRICS: Final = ("sent", "received", "reach")
 
+#: The columns of ``anomalies``.
+SCHEMA: Final = (
+    "kind string, user string, vhost string, hour timestamp, what string, value bigint, usual double, "
+    "score double, weeks int"
+)
+
 _HOURS_OF_WEEK: Final = 168
 _WHO: Final = ("user", "vhost")
 

@@ -58,6 +58,9 @@ _ASKED: Final = (
 #: And whether the key was in CC or BCC.
 _BY: Final = (*_ASKED, FURTHER)
 
+#: The columns of `granted`.
+GRANTED_SCHEMA: Final = "policy string, rule string, operation string, requests bigint, last timestamp"
+
 _ADDED: Final[Mapping[str, Kind]] = {
     FURTHER: "string",
     "key_shape": "string",

@@ -7,7 +7,7 @@ travel to the executors as text and are loaded once per process; `amqpgate` must
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqpgate.pipeline.frames import F, with_columns
 from amqpgate.pipeline.jobs.judge import ASKED, columns_asked, judge_of
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     _Batches: TypeAlias = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
+
+#: The columns of `changes` and `undecided`.
+SCHEMA: Final = (
+    "user string, vhost string, operation string, exchange string, routing_key string, more_keys string, "
+    "queue string, destination string, passive boolean, before string, before_policy string, "
+    "before_rule string, after string, after_policy string, after_rule string, requests bigint, "
+    "messages bigint, first timestamp, last timestamp"
+)
 
 #: What the record says was decided, and under which policies.
 _RECORDED = ("verdict", "policy", "rule", "policy_digest")

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 #: Rows of traffic, and of declared things, that one process takes.
 MAX_EDGES: Final = 20_000
 
+#: The columns of `traffic` and of `declarations`.
+TRAFFIC_SCHEMA: Final = (
+    "user string, vhost string, operation string, exchange string, queue string, key string, "
+    "messages bigint, bytes bigint, first timestamp, last timestamp"
+)
+DECLARATIONS_SCHEMA: Final = (
+    "vhost string, thing string, exchange string, queue string, destination string, routing_key string, "
+    "last timestamp, is_there boolean, type string, is_fleeting boolean, dead_letters_to string, "
+    "alternate string"
+)
+
 #: What stands for a piece that differs.
 _ANY: Final = "*"
 
