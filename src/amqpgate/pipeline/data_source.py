@@ -4,18 +4,15 @@ Options: ``table`` is ``usage`` (default) or ``events``; ``damaged`` is ``fail``
 are read on the executors, each by the contract of what a record is; the folder is one that driver and
 executors see. Of filters, days choose the files, and equal texts the rows.
 
-A stream's offset says which files were read, as ranges of the numbers that a gateway counts them by: so a
-file that comes late, or out of order, is read, and each once. Days that are more than `_OLDEST` before the
-newest are not looked at any more, which bounds the offset.
+A stream's offset says which files were read (`offsets`): so a file that comes late, or out of order, is
+read, and each once.
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,19 +38,15 @@ from amqpgate.pipeline.json_lines import read_lines
 from amqpgate.pipeline.lake.address import address_of
 from amqpgate.pipeline.lake.source import LakeSource
 from amqpgate.pipeline.lake.table import open_lake
+from amqpgate.pipeline.offsets import Offset, names_of, new_names, offset_of
 from amqpgate.pipeline.places import local_files
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-#: By what all names of a gateway's files begin: ranges of their numbers, as ``1-7,9-9``.
-Offset: TypeAlias = dict[str, str]
-
-_OLDEST: Final = timedelta(days=30)
 _FILES_OF_A_BATCH: Final = 1_000
 _FILES_OF_A_TASK: Final = 8
-_NAME: Final = re.compile(r"^(?P<start>.*/date=(?P<day>\d{4}-\d\d-\d\d)/.*-)(?P<number>\d{6,})\.parquet$")
 #: Zones differ from UTC by less; what a filter without one says is taken so far on either side.
 _SLACK: Final = timedelta(days=1)
 
@@ -161,8 +154,8 @@ class AuditStreamReader(DataSourceStreamReader):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         """What was read, and what comes next."""
-        new = sorted(set(self._found(start)) - set(names_of(start)))
-        most = limit.maxFiles if isinstance(limit, ReadMaxFiles) else len(new)
+        new = new_names(_listed(self._folder), self._folder, self._sort, start)
+        most = limit.max_files if isinstance(limit, ReadMaxFiles) else len(new)
         return offset_of([*names_of(start), *new[:most]])
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -174,57 +167,6 @@ class AuditStreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of some files."""
         return _records(partition.value, self._sort, {}, self._skips)
-
-    def _found(self, start: Offset) -> Iterator[str]:
-        """Names of files that are there, but of days that are too old."""
-        names = []
-        for path in _listed(self._folder):
-            name = path.removeprefix(f"{LOCAL}{self._folder.removeprefix(LOCAL).rstrip('/')}/")
-            if name.startswith(f"{self._sort}/") and name.endswith(".parquet"):
-                if (match := _NAME.match(name)) is None or "/records-" in name:
-                    raise PipelineError(f"{path} is none of a gateway's files: only those can be followed")
-                names.append((name, date.fromisoformat(match["day"])))
-        days = [day for _, day in names] + [_day_of(key) for key in start]
-        oldest = max(days, default=date.min + _OLDEST) - _OLDEST
-        return (name for name, day in names if day >= oldest)
-
-
-# -- offsets ---------------------------------------------------------------------------------
-
-
-def offset_of(names: Iterable[str]) -> Offset:
-    """The offset of these files, without those of days that are too old."""
-    numbers: dict[str, list[int]] = defaultdict(list)
-    for name in names:
-        match = _NAME.match(name)
-        assert match is not None
-        numbers[f"{match['start']}{len(match['number'])}"].append(int(match["number"]))
-    oldest = max(map(_day_of, numbers), default=date.min + _OLDEST) - _OLDEST
-    return {key: _ranges(sorted(some)) for key, some in sorted(numbers.items()) if _day_of(key) >= oldest}
-
-
-def names_of(offset: Mapping[str, str]) -> Iterator[str]:
-    """The files of an offset."""
-    for key, ranges in offset.items():
-        start, _, width = key.rpartition("-")
-        for part in ranges.split(","):
-            first, _, last = part.partition("-")
-            for number in range(int(first), int(last) + 1):
-                yield f"{start}-{number:0{width}}.parquet"
-
-
-def _day_of(key: str) -> date:
-    return date.fromisoformat(key.partition("/date=")[2].partition("/")[0])
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return ",".join(f"{first}-{last}" for first, last in found)
 
 
 # -- files -----------------------------------------------------------------------------------

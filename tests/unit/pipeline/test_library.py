@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from amqpgate import pipeline
-from amqpgate.pipeline.data_source import AuditSource, names_of, offset_of
+from amqpgate.pipeline.data_source import AuditSource
+from amqpgate.pipeline.offsets import names_of, offset_of
 from amqpgate.pipeline.reading import read
 from amqpgate.pipeline.reading import schema as record_schema
 from tests.support.audit_records import START, Traffic, event, lines, table_of, usage, write

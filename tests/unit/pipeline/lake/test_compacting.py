@@ -126,7 +126,7 @@ def test_after_a_crash_it_is_completed(
             return step
 
         with monkeypatch.context() as patch:
-            where = kind if place == "commit" else compacting
+            where = {"commit": kind, "write": writing}.get(place, compacting)
             patch.setattr(where, place, dying(getattr(where, place)))
             try:
                 compact_into(lake, str(raw))
@@ -146,11 +146,11 @@ def test_two_at_once(lake: Lake, raw: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     def meddling(*args: Any, **kwargs: Any) -> Any:
         made = real(*args, **kwargs)
-        monkeypatch.setattr(compacting, "write", real)
+        monkeypatch.setattr(writing, "write", real)
         others.append(compact_into(lake, str(raw)))
         return made
 
-    monkeypatch.setattr(compacting, "write", meddling)
+    monkeypatch.setattr(writing, "write", meddling)
     mine = compact_into(lake, str(raw))
     assert brief(others[0]) == {"events": (1, 1), "usage": (2, 4)}
     assert brief(mine)["events"] == (1, 0)
