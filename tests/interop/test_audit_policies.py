@@ -15,9 +15,9 @@ pytest.importorskip("amqpgate.telemetry.audit")
 
 from pyspark.sql import DataFrame, SparkSession
 
+from amqpgate.pipeline.jobs.recommend import recommend
+from amqpgate.pipeline.jobs.replay import changes, replay, summary, undecided
 from amqpgate.pipeline.reading import read
-from amqpgate.pipeline.recommend import recommend
-from amqpgate.pipeline.replay import changes, replay, summary, undecided
 from amqpgate.pipeline.spark import start
 from amqpgate.policy import Source
 from amqpgate.policy.loader import documents_of, read_folder

@@ -244,6 +244,10 @@ class Running:
         return skips(self.spark)
 
     def _followed(self) -> str:
+        from amqpgate.pipeline.masters import is_connect
+
+        if is_connect(self.options.master):
+            raise Failure("amqpgate: --follow needs a Spark that is not behind Spark Connect", WRONG)
         if not isinstance(self.folder, str):
             raise Failure(
                 f"amqpgate: {self.folder} is copied, and so cannot be followed: run the verb at intervals "
@@ -362,6 +366,9 @@ def running(follow: bool = False, *, only_spark: bool = False) -> Iterator[Runni
 
 def _start_local(options: Options, source: str | RecordSource, status: Status, stack: ExitStack) -> Running:
     with needed():
+        from amqpgate.pipeline.without_pandas import leave_out_pandas
+
+        leave_out_pandas()
         from amqpgate.pipeline import local
     session = local.start()
     stack.callback(session.stop)

@@ -12,7 +12,7 @@ from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_files import default_access_option
 
 if TYPE_CHECKING:
-    from amqpgate.pipeline.recommendation import Recommendation
+    from amqpgate.pipeline.jobs.recommendation import Recommendation
     from amqpgate.policy import Source
     from amqpgate.policy.kinds.common import DefaultAccess
 
@@ -62,7 +62,7 @@ def replay(policies: Path, against: Path | None, undecided: bool, default_access
     candidate = sources_of(policies)
     before = None if against is None else sources_of(against)
     with running() as run:
-        from amqpgate.pipeline import replay as job_
+        from amqpgate.pipeline.jobs import replay as job_
 
         replayed = job_.replay(run.read("usage").frame, candidate, before, default_access)
         counts = job_.summary(replayed).collect()
@@ -112,8 +112,8 @@ def recommend(out: Path | None, values: int, templates: int) -> None:
     if out is not None:
         _ensure_new(out)
     with running() as run:
-        from amqpgate.pipeline.recommend import recommend as recommended
-        from amqpgate.pipeline.templates import TemplateBounds
+        from amqpgate.pipeline.jobs.recommend import recommend as recommended
+        from amqpgate.pipeline.jobs.templates import TemplateBounds
 
         found = recommended(run.read("usage").frame, TemplateBounds(values, templates))
         if out is None:
@@ -171,6 +171,6 @@ def granted(policies: Path) -> None:
     """
     sources = sources_of(policies)
     with running() as run:
-        from amqpgate.pipeline.recommend import granted as granted_
+        from amqpgate.pipeline.jobs.recommend import granted as granted_
 
         run.write(granted_(run.read("usage").frame, sources))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,10 +15,12 @@ import click
 
 from amqpgate.cli.audit_answers import check_answer, put_rows
 from amqpgate.cli.audit_job import chosen_options, job, running
+from amqpgate.cli.audit_watch import local_frames, watch_options, watching
 from amqpgate.cli.failures import Failure, reported
 
 if TYPE_CHECKING:
-    from amqpgate.pipeline.preflight import Seen
+    from amqpgate.pipeline.jobs.preflight import Seen
+    from amqpgate.pipeline.watch.course import Watch
     from amqpgate.policy.tools.preflight import BrokerRequest, Target, Trouble
 
 _COLUMNS: Final = (
@@ -49,12 +53,16 @@ _COLUMNS: Final = (
     multiple=True,
     help="Queues that are to be quorum queues, such as 'orders.*'; several times for several.",
 )
-def preflight(target: Target, quorum: tuple[str, ...]) -> None:
+@watch_options
+def preflight(target: Target, quorum: tuple[str, ...], follow: bool) -> None:
     """Show which requests of clients fail on RabbitMQ 4, or mean something else there.
 
     FOLDER has the records of gateways in front of the old broker. Where no gateway has run yet it may be a
     file that `rabbitmqctl export_definitions FILE` wrote; then nobody is named, and transient queues are not
     there, for RabbitMQ exports durable ones alone.
+
+    With --follow each user and request that fails is told once, when it is first seen, as an alert, as with
+    denials --follow.
 
     \b
     lost         the connection ends
@@ -80,10 +88,19 @@ def preflight(target: Target, quorum: tuple[str, ...]) -> None:
     def is_quorum(queue: str) -> bool:
         return any(fnmatchcase(queue, pattern) for pattern in quorum)
 
+    if follow:
+        watching(partial(_watch, target))
+        return
     is_file = Path(chosen_options().folder).is_file()
     found = _of_definitions(target, is_quorum) if is_file else _of_records(target, is_quorum)
     if any(row[0] in FAILS for row in found):
         sys.exit(1)
+
+
+def _watch(target: Target, _late: timedelta) -> Watch:
+    from amqpgate.pipeline.watch.upgrade import Upgrade
+
+    return Upgrade(target, local_frames)
 
 
 def _of_definitions(target: Target, is_quorum: Callable[[str], bool]) -> list[tuple[object, ...]]:
@@ -106,7 +123,7 @@ def _of_definitions(target: Target, is_quorum: Callable[[str], bool]) -> list[tu
 
 def _of_records(target: Target, is_quorum: Callable[[str], bool]) -> list[tuple[object, ...]]:
     with running() as run:
-        from amqpgate.pipeline.preflight import seen
+        from amqpgate.pipeline.jobs.preflight import seen
         from amqpgate.policy.tools.preflight import troubles
 
         found = seen(run.read("usage").frame, run.read("events").frame, is_quorum)

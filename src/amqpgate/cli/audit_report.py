@@ -34,8 +34,8 @@ def report(policies: Path | None, last: int, top: int) -> None:
     """
     candidate = None if policies is None else sources_of(policies)
     with running() as run:
-        from amqpgate.pipeline.report import Wanted, report
-        from amqpgate.pipeline.report_page import page
+        from amqpgate.pipeline.jobs.report import Wanted, report
+        from amqpgate.pipeline.jobs.report_page import page
 
         usage, events = run.read("usage"), run.read("events")
         wanted = Wanted(

@@ -14,7 +14,7 @@ from amqpgate.cli.failures import WRONG, Failure
 if TYPE_CHECKING:
     from attrs import AttrsInstance
 
-    from amqpgate.pipeline.graph import Node, NodeKind, Topology
+    from amqpgate.pipeline.jobs.graph import Node, NodeKind, Topology
 
 
 _EDGES = ("source", "kind", "target", "messages", "bytes", "last", "keys")
@@ -25,7 +25,7 @@ _UNUSED = ("kind", "vhost", "name", "target", "key", "declared", "why")
 def _topology(run: Running, since: datetime | None = None, until: datetime | None = None) -> Topology:
     """Of the records that the options choose; of traffic only what lies between."""
     from amqpgate.pipeline.folders import Span, within
-    from amqpgate.pipeline.topology import topology
+    from amqpgate.pipeline.jobs.topology import topology
 
     usage, events = run.read("usage").frame, run.read("events").frame
     # What was declared before is still there.
@@ -61,8 +61,8 @@ def topology(graph: Literal["graphml", "mermaid", "html"] | None) -> None:
     amqpgate audit topology audit --vhost shop --graph mermaid
     """
     with running() as run:
-        from amqpgate.pipeline import picture
-        from amqpgate.pipeline.graph import graphml
+        from amqpgate.pipeline.jobs import picture
+        from amqpgate.pipeline.jobs.graph import graphml
 
         found = _topology(run)
         if graph is None:
@@ -102,7 +102,7 @@ def unused() -> None:
     amqpgate audit unused audit --since 2026-08-01
     """
     with running() as run:
-        from amqpgate.pipeline.graph import unused as unused_
+        from amqpgate.pipeline.jobs.graph import unused as unused_
 
         run.write_rows(_rows(unused_(_topology(run))), _UNUSED)
 
@@ -126,9 +126,9 @@ def blast_radius(queue: str | None, exchange: str | None, user: str | None) -> N
     if len(asked) != 1:
         raise click.UsageError("give one of --queue, --exchange and --user")
     with running() as run:
-        from amqpgate.pipeline.graph import Node
-        from amqpgate.pipeline.graph import blast_radius as radius
-        from amqpgate.pipeline.topology import folded_name
+        from amqpgate.pipeline.jobs.graph import Node
+        from amqpgate.pipeline.jobs.graph import blast_radius as radius
+        from amqpgate.pipeline.jobs.topology import folded_name
 
         kind, name = asked[0]
         failing = Node(kind, run.options.vhost or "/", folded_name(name) if kind == "queue" else name)
@@ -164,7 +164,7 @@ def drift(before: datetime, after: datetime) -> None:
     from datetime import timedelta
 
     with running() as run:
-        from amqpgate.pipeline.graph import drift as drift_
+        from amqpgate.pipeline.jobs.graph import drift as drift_
 
         told = [
             _topology(run, day, day + timedelta(days=1))

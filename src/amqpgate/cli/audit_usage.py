@@ -64,7 +64,7 @@ def usage(
     if follow and (per == "month" or timezone.key != "UTC"):
         raise click.UsageError("--follow has neither months nor --timezone")
     with running(follow) as run:
-        from amqpgate.pipeline.usage import usage_by
+        from amqpgate.pipeline.jobs.usage import usage_by
 
         if follow:
             folder = run.output_folder()

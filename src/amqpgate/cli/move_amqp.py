@@ -10,7 +10,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import attrs
 
@@ -25,7 +25,7 @@ from amqpgate.wire.method import Method, Properties
 from amqpgate.wire.tables import Table
 
 if TYPE_CHECKING:
-    from amqpgate.move.document import MoveEnd
+    from amqpgate.config.address import AmqpUrl
 
 M = TypeVar("M", bound=Method)
 
@@ -35,6 +35,19 @@ _ASKS, _HOLDS = 1, 2
 _AHEAD: Final = 200
 _READ: Final = 256 * 1024
 _NOT_FOUND, _LOCKED = 404, 405
+
+
+class LinkEnd(Protocol):
+    """A broker, where it is, and who asks."""
+
+    @property
+    def upstream(self) -> str: ...
+
+    @property
+    def amqp(self) -> AmqpUrl: ...
+
+    @property
+    def user(self) -> str: ...
 
 
 class ChannelClosed(Failure):
@@ -49,11 +62,13 @@ class ChannelClosed(Failure):
 class MoveLink:
     """One connection to one virtual host. All methods raise ``Failure`` where it breaks."""
 
-    end: MoveEnd
+    end: LinkEnd
     vhost: str
     password: str = attrs.field(repr=False)
     #: Seconds, of each wait.
     timeout: float = 30.0
+    #: As the broker lists it. A move's is one of its own.
+    product: str = "amqpgate move"
     _socket: socket.socket | None = attrs.field(default=None, init=False)
     _connection: Connection = attrs.field(factory=lambda: Connection("client"), init=False)
 
@@ -75,7 +90,7 @@ class MoveLink:
             0,
             amqp.ConnectionStartOk(
                 client_properties=Table.of(
-                    {"product": "amqpgate move", "capabilities": {"publisher_confirms": True}}
+                    {"product": self.product, "capabilities": {"publisher_confirms": True}}
                 ).with_("amqpgate", entry.to_python()),
                 mechanism="PLAIN",
                 response=plain_response(self.end.user, self.password),

@@ -15,6 +15,11 @@ def is_embedded(master: str | None) -> bool:
     return named is not None and named.startswith("local")
 
 
+def is_connect(master: str | None) -> bool:
+    """Whether it is a server of Spark Connect."""
+    return master is not None and master.startswith("sc://")
+
+
 def chosen(master: str | None) -> str | None:
     """The master that was asked for, or Spark in this process; None is spark-submit's own."""
     return master or (None if is_submitted() else EMBEDDED)

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from amqpgate.pipeline import java
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.masters import chosen as chosen_master
-from amqpgate.pipeline.masters import is_embedded, is_submitted
+from amqpgate.pipeline.masters import is_connect, is_embedded, is_submitted
 
 #: Wherever it runs.
 SETTINGS: Final[Mapping[str, str]] = {
@@ -61,6 +61,8 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
         wanted |= EMBEDDED_SETTINGS
         # Else Spark looks up the machine's own name, and does not start where nobody knows that.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if is_connect(chosen):
+        return _connect(str(chosen), wanted | dict(settings or {}))
     if not is_submitted() and SparkSession.getActiveSession() is None:
         _prepare()
         wanted["spark.driver.extraJavaOptions"] = f"{_JVM} -Dlog4j2.configurationFile={_LOG.as_uri()}"
@@ -75,6 +77,20 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
         raise PipelineError(
             f"Spark did not start on {chosen or 'its master'}: {first_line(error)}"
         ) from error
+
+
+def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
+    """A session on a server, which has a Java of its own, and settings that only its start may choose."""
+    try:
+        session = SparkSession.builder.remote(address).getOrCreate()
+        for name, value in settings.items():
+            if session.conf.isModifiable(name):
+                session.conf.set(name, value)
+    except ImportError as error:
+        raise PipelineError(f"{error.name} is missing: pip install 'amqpgate[connect]'") from error
+    except (PySparkException, RuntimeError) as error:
+        raise PipelineError(f"Spark Connect at {address}: {first_line(error)}") from error
+    return session
 
 
 def _prepare() -> None:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import attrs
 import yaml
 
-from amqpgate.pipeline.judge import ASKED, PRINCIPAL, judge_of
+from amqpgate.pipeline.jobs.judge import ASKED, PRINCIPAL, judge_of
 from amqpgate.policy.loader import Source, read_folder
 from tests.interop.audit_trail.plays import Stage
 from tests.interop.upstream.suites import Play

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+# Before a local verb hides it from pyarrow in this process: Spark's tests need it.
+import pandas  # noqa: F401
 import pytest
 from pyspark.sql import SparkSession
 from sqlframe.duckdb import DuckDBSession

@@ -15,18 +15,18 @@ from pyspark.sql import SparkSession
 from sqlframe.duckdb import DuckDBSession
 
 from amqpgate.pipeline import local, local_reading, reading
-from amqpgate.pipeline.anomalies import anomalies
-from amqpgate.pipeline.denials import denials
 from amqpgate.pipeline.engines import MOST_LOCAL, choose
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.frames import engine, rows_of
-from amqpgate.pipeline.preflight import seen
-from amqpgate.pipeline.recommend import folded, granted, recommend
-from amqpgate.pipeline.replay import changes, replay, summary, undecided
-from amqpgate.pipeline.report import Wanted, report
-from amqpgate.pipeline.report_parts import ReportTable
-from amqpgate.pipeline.topology import declarations, topology, traffic
-from amqpgate.pipeline.usage import usage_by
+from amqpgate.pipeline.jobs.anomalies import anomalies
+from amqpgate.pipeline.jobs.denials import denials
+from amqpgate.pipeline.jobs.preflight import seen
+from amqpgate.pipeline.jobs.recommend import folded, granted, recommend
+from amqpgate.pipeline.jobs.replay import changes, replay, summary, undecided
+from amqpgate.pipeline.jobs.report import Wanted, report
+from amqpgate.pipeline.jobs.report_parts import ReportTable
+from amqpgate.pipeline.jobs.topology import declarations, topology, traffic
+from amqpgate.pipeline.jobs.usage import usage_by
 from amqpgate.policy import Source
 from amqpgate.records import Event, Record, Sort, Usage, arrow_schema
 from tests.support.audit_records import START, Traffic, event, frame_of, lines, usage, write

@@ -20,8 +20,8 @@ from amqpgate.pipeline.compact import add, locked
 from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.following import Skips, follow, skips, stream, stream_parts
+from amqpgate.pipeline.jobs.usage import usage_by
 from amqpgate.pipeline.reading import read
-from amqpgate.pipeline.usage import usage_by
 from tests.support.audit_records import START, event, frame_of, table_of, usage, write
 from tests.support.inprocess import eventually
 

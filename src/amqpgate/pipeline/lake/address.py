@@ -69,10 +69,10 @@ def address_of(text: str) -> Address | None:
 
 def _place(text: str, place: str) -> str:
     if place.startswith(_S3):
-        place = place.rstrip("/")
-        if {"", ".", ".."}.intersection(place.removeprefix(_S3).split("/")) or "@" in place:
-            raise PipelineError(f"{text.partition('@')[0]} is not like delta:s3://BUCKET/PREFIX")
-        return place
+        parts = place.removeprefix(_S3).rstrip("/").split("/")
+        if {"", ".", ".."}.intersection(parts) or "@" in place:
+            raise PipelineError("delta:s3://...: expected delta:s3://BUCKET/PREFIX")
+        return _S3 + "/".join(parts)
     if not place or "://" in place.removeprefix("file://"):
         raise PipelineError(f"{text} names no folder")
     return str(Path(place.removeprefix("file://")).absolute())

@@ -1,19 +1,18 @@
 """The answer of a verb as a table: each run replaces the rows of the one before in one commit, and history
-has both. Batches of a stream are added, each once."""
+has both. Alerts are added, each once, by their ids."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
 
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.lake.table import Conflict, Lake, LakeTable
-from amqpgate.pipeline.lake.writing import write
+from amqpgate.pipeline.lake.writing import add_once, join_small, write
 
 _TRIES: Final = 20
-#: The property with the last batch of a stream that is in the table.
-_BATCH: Final = "amqpgate.batch"
 
 
 def replace(lake: Lake, name: str, rows: pa.Table) -> None:
@@ -33,6 +32,17 @@ def replace(lake: Lake, name: str, rows: pa.Table) -> None:
             continue
         return
     raise PipelineError(f"{lake.address}: others changed the table {name} {_TRIES} times: run it again")
+
+
+def add_alerts(lake: Lake, name: str, alerts: pa.Table) -> None:
+    """Have these alerts, which are sorted by id, each once. Raises ``PipelineError``."""
+
+    def load() -> LakeTable:
+        return lake.load(name) or lake.create(name, alerts.schema, "time", {})
+
+    _, days = add_once(load, alerts, "id", "time")
+    with suppress(Conflict):
+        join_small(load(), days)
 
 
 def _table(lake: Lake, name: str, schema: pa.Schema) -> LakeTable:

@@ -35,7 +35,7 @@ from amqpgate.pipeline.folders import (
 )
 from amqpgate.pipeline.json_lines import read_lines
 from amqpgate.pipeline.lake.table import VERSION, Conflict, Lake, LakeTable
-from amqpgate.pipeline.lake.writing import by_day, rearrange, unknown, write
+from amqpgate.pipeline.lake.writing import RECORD_ID, add_once, rearrange, write
 from amqpgate.pipeline.parts import each_once, fitted, opened, row_group
 from amqpgate.pipeline.places import local_files
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
@@ -102,22 +102,7 @@ def _compact(lake: Lake, source: str | RecordSource, sort: Sort, tell: Callable[
 
 def add(lake: Lake, sort: Sort, records: pa.Table) -> tuple[int, set[date]]:
     """Have these records, which are sorted by id and each once: how many came, and their days."""
-    parts = dict(by_day(records, sort)) if len(records) else {}
-    for _ in range(_TRIES):
-        table = _record_table(lake, sort)
-        new = {day: rows for day, part in parts.items() if len(rows := unknown(table, [day], part))}
-        if not new:
-            return 0, set()
-        written = [write(table, [rows], day, ("record_id", TIME[sort])) for day, rows in new.items()]
-        count = sum(file.records for file in written)
-        try:
-            table.commit(written, notes={"amqpgate.records": str(count)})
-        except Conflict:
-            for file in written:
-                table.remove(file.path)
-            continue
-        return count, set(new)
-    raise PipelineError(f"{lake.address}: others changed the table of {sort} {_TRIES} times: run it again")
+    return add_once(lambda: _record_table(lake, sort), records, RECORD_ID, TIME[sort])
 
 
 def expire(lake: Lake, before: datetime) -> int:

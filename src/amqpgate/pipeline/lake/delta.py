@@ -14,9 +14,8 @@ from typing import Final
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
-from pyarrow.fs import FileSystem, PyFileSystem
+from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.lake.address import Address
@@ -44,7 +43,6 @@ class DeltaLake:
                 return DeltaRecords(
                     DeltaTable(self._uri(name), storage_options=self._options),
                     self._uri(name),
-                    self._options,
                 )
             except TableNotFoundError:
                 return None
@@ -66,7 +64,7 @@ class DeltaLake:
                 storage_options=self._options,
                 raise_if_key_not_exists=False,
             )
-        return DeltaRecords(made, self._uri(name), self._options)
+        return DeltaRecords(made, self._uri(name))
 
     def _uri(self, name: str) -> str:
         return f"{self.address.place}/{name}"
@@ -75,9 +73,9 @@ class DeltaLake:
 class DeltaRecords:
     """A table at one version."""
 
-    def __init__(self, table: DeltaTable, place: str, options: dict[str, str] | None) -> None:
+    def __init__(self, table: DeltaTable, place: str) -> None:
         self._table = table
-        self._store: FileSystem = PyFileSystem(DeltaStorageHandler(place, options))
+        self._store = _store_at(place)
         self._place = place
 
     @property
@@ -116,6 +114,9 @@ class DeltaRecords:
 
     def create(self, path: str) -> pa.NativeFile:
         """Open a new file to write."""
+        folder = path.rpartition("/")[0]
+        if folder and self._place.startswith("/"):
+            self._store.create_dir(folder)
         return self._store.open_output_stream(path)
 
     def open(self, path: str) -> pa.NativeFile:
@@ -189,6 +190,13 @@ def _add(file: NewFile, now: int, is_change: bool) -> AddAction:
 
 def _partition(day: date | None) -> dict[str, str | None]:
     return {} if day is None else {DAY: str(day)}
+
+
+def _store_at(place: str) -> FileSystem:
+    if place.startswith("/"):
+        return SubTreeFileSystem(place, LocalFileSystem())
+    store, path = FileSystem.from_uri(place)
+    return SubTreeFileSystem(path, store)
 
 
 def _store_options() -> dict[str, str]:

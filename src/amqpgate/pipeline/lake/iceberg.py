@@ -211,8 +211,11 @@ def _catalog(address: Address) -> Catalog:
 
 def _store_properties() -> dict[str, str]:
     """What AWS's own tools take from the environment, and pyiceberg does not."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return {"s3.endpoint": endpoint} if endpoint else {}
+    said = {
+        "s3.endpoint": os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"),
+        "s3.region": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"),
+    }
+    return {name: value for name, value in said.items() if value}
 
 
 def _store_of(table: Table) -> tuple[fs.FileSystem, str]:

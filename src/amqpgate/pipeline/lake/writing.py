@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import date, datetime
 from operator import attrgetter
@@ -15,14 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import TIME
-from amqpgate.pipeline.lake.table import LakeTable, NewFile, TableFile
+from amqpgate.pipeline.lake.table import Conflict, LakeTable, NewFile, TableFile
 from amqpgate.pipeline.parts import Part, merged, opened, parts_of
 from amqpgate.records import Sort
 
-_ID: Final = "record_id"
+#: The column that tells records apart.
+RECORD_ID: Final = "record_id"
 #: Rows that a reader may pass over by their ids and times.
 _ROW_GROUP: Final = 100_000
+#: How often somebody else may come first.
+_TRIES: Final = 20
 #: Files below are small; so many of a day are made one, which is no larger than that.
 _SMALL: Final = 64 << 20
 _MANY: Final = 8
@@ -55,36 +59,59 @@ def write(
     return NewFile(path, records, size, day, found.text())
 
 
-def unknown(table: LakeTable, days: Iterable[date], records: pa.Table) -> pa.Table:
+def add_once(load: Callable[[], LakeTable], rows: pa.Table, id_: str, time: str) -> tuple[int, set[date]]:
+    """Have these rows, which are sorted by id and each once: how many came, and their days.
+
+    ``load`` gives the table as it is, again when somebody else came first. Raises ``PipelineError``.
+    """
+    parts = dict(by_day(rows, time)) if len(rows) else {}
+    for _ in range(_TRIES):
+        table = load()
+        new = {day: left for day, part in parts.items() if len(left := unknown(table, [day], part, id_))}
+        if not new:
+            return 0, set()
+        written = [write(table, [left], day, (id_, time)) for day, left in new.items()]
+        count = sum(file.records for file in written)
+        try:
+            table.commit(written, notes={"amqpgate.records": str(count)})
+        except Conflict:
+            for file in written:
+                table.remove(file.path)
+            continue
+        return count, set(new)
+    raise PipelineError(f"others changed the table {_TRIES} times: run it again")
+
+
+def unknown(table: LakeTable, days: Iterable[date], records: pa.Table, id_: str) -> pa.Table:
     """Those of the records, which are sorted by id, that the table does not have in these days."""
-    ids = records[_ID].to_pylist()
+    ids = records[id_].to_pylist()
     wanted = set(days)
     known: list[pa.Array] = []
     for file in table.files():
         if file.day in wanted:
             with table.open(file.path) as source:
-                known += _known(pq.ParquetFile(source, page_checksum_verification=True), ids)
+                known += _known(pq.ParquetFile(source, page_checksum_verification=True), ids, id_)
     if not known:
         return records
-    return records.filter(pc.invert(pc.is_in(records[_ID], pa.concat_arrays(known))))
+    return records.filter(pc.invert(pc.is_in(records[id_], pa.concat_arrays(known))))
 
 
-def _known(file: pq.ParquetFile, ids: Sequence[str]) -> Iterator[pa.Array]:
+def _known(file: pq.ParquetFile, ids: Sequence[str], id_: str) -> Iterator[pa.Array]:
     """Which of the ids are in a file. Only row groups are read that may have some."""
-    at = file.metadata.schema.names.index(_ID)
+    at = file.metadata.schema.names.index(id_)
     for number in range(file.num_row_groups):
         known = file.metadata.row_group(number).column(at).statistics
         begin, end = 0, len(ids)
         if known and known.has_min_max:
             begin, end = bisect_left(ids, known.min), bisect_right(ids, known.max)
         if begin < end:
-            there = file.read_row_group(number, [_ID])[_ID].combine_chunks().cast(pa.string())
+            there = file.read_row_group(number, [id_])[id_].combine_chunks().cast(pa.string())
             yield there.filter(pc.is_in(there, pa.array(ids[begin:end])))
 
 
-def by_day(records: pa.Table, sort: Sort) -> Iterator[tuple[date, pa.Table]]:
+def by_day(records: pa.Table, time: str) -> Iterator[tuple[date, pa.Table]]:
     """The records of each UTC day."""
-    days = records[TIME[sort]].cast(pa.date32())
+    days = records[time].cast(pa.date32())
     found = pc.unique(days).to_pylist()
     for day in sorted(found):
         yield day, records if len(found) == 1 else records.filter(pc.equal(days, pa.scalar(day)))
@@ -104,10 +131,19 @@ def rearrange(table: LakeTable, sort: Sort, days: Iterable[date]) -> int:
             with ExitStack() as stack:
                 sources = [opened(stack.enter_context(table.open(file.path)), sort) for file in together]
                 parts = heapq.merge(*(_sorted_parts(one, sort) for one in sources), key=attrgetter("first"))
-                new = write(table, merged(parts), day, (_ID, TIME[sort]))
+                new = write(table, merged(parts), day, (RECORD_ID, TIME[sort]))
             table.commit([new], together, rearranged=True)
             replaced += len(together)
     return replaced
+
+
+def join_small(table: LakeTable, days: Iterable[date]) -> None:
+    """The same for a table of few rows, in memory. Raises ``Conflict``."""
+    for day in set(days):
+        small = [file for file in table.files() if file.day == day and file.size < _SMALL]
+        if len(small) >= _MANY:
+            rows = pa.concat_tables(pq.read_table(table.open(file.path)) for file in small)
+            table.commit([write(table, [rows], day)], small, rearranged=True)
 
 
 def _sorted_parts(file: pq.ParquetFile, sort: Sort) -> list[Part]:

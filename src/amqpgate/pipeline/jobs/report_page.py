@@ -1,0 +1,201 @@
+"""A report as one page of HTML: no scripts, and nothing of another host.
+
+Texts from records are whatever clients chose. They are escaped, kept apart from the direction of the text
+around them, cut, and shown without characters that do not print. The page forbids its reader's browser to run
+or fetch anything besides.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from amqpgate.pipeline.jobs import picture
+from amqpgate.pipeline.jobs.report_parts import (
+    ByteCount,
+    Cell,
+    Picture,
+    Plot,
+    Report,
+    ReportTable,
+    Section,
+    Series,
+    Word,
+)
+from amqpgate.pipeline.jobs.report_plots import svg_of
+
+#: Letters of a text that are shown.
+MOST_LETTERS: Final = 80
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --ink: #1a202c; --soft: #5a6675; --page: #fff; --line: #d5dbe3;
+  --head: #f1f4f8; --series-1: #2b6cb0; --series-2: #c05621; --series-3: #2f855a; --series-4: #b83280;
+  --series-5: #b7791f; --series-6: #6b46c1; --series-7: #a0aec0 }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e2e8f0; --soft: #a0aec0; --page: #14181f; --line: #323b48; --head: #1f2630;
+    --series-1: #63b3ed; --series-2: #f6ad55; --series-3: #68d391; --series-4: #f687b3; --series-5: #ecc94b;
+    --series-6: #b794f4; --series-7: #718096 } }
+* { box-sizing: border-box }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 0 auto;
+  max-width: 1080px; padding: 1rem }
+h1 { font-size: 1.5rem; margin: .5rem 0 } h2 { margin: 2.5rem 0 .25rem; font-size: 1.2rem }
+h3, figcaption { font-size: 1rem; font-weight: 600; margin: 1.25rem 0 .25rem }
+p { margin: .25rem 0 .5rem; color: var(--soft) } a { color: inherit }
+nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin: 1rem 0 }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: .75rem; margin: 1rem 0 }
+dl > div { background: var(--head); border-radius: 6px; padding: .5rem .75rem }
+dt { color: var(--soft); font-size: .85rem } dd { margin: 0; font-size: 1.1rem }
+.wide { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px }
+table { border-collapse: collapse; width: 100%; font-size: .9rem }
+th, td { text-align: start; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
+th { background: var(--head); white-space: nowrap } tr:last-child td { border-bottom: 0 }
+td { overflow-wrap: anywhere; min-width: 7.5rem } .n { text-align: end; white-space: nowrap; min-width: 0 }
+time { white-space: nowrap } i { color: var(--soft) }
+figure { margin: 0 } .plot svg { display: block; min-width: 620px; width: 100%; height: auto }
+.picture svg { display: block; width: 100%; min-width: 680px; height: auto }
+.picture svg > text { fill: currentColor }
+ul { list-style: none; display: flex; flex-wrap: wrap; gap: .15rem 1.2rem; padding: 0; margin: .35rem 0;
+  font-size: .9rem }
+li { overflow-wrap: anywhere } li b { display: inline-block; width: .8em; height: .8em; border-radius: 2px;
+  margin-inline-end: .4em }
+@media print { .wide { overflow: visible } }
+"""
+
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page(report: Report, title: str) -> str:
+    """The whole page."""
+    if report.first is None or report.last is None:
+        when = "<p>There are no records of the time and virtual host that were asked for.</p>"
+    else:
+        when = f"<p>{_time(report.first)} to {_time(report.last)}, UTC</p>"
+    facts = "".join(
+        f"<div><dt>{_own(name)}</dt><dd>{_cell(value)}</dd></div>" for name, value in report.facts
+    )
+    links = "".join(
+        f'<a href="#part-{number}">{_own(section.title)}</a>'
+        for number, section in enumerate(report.sections, 1)
+    )
+    sections = "\n".join(_section(section, number) for number, section in enumerate(report.sections, 1))
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<title>{_text(title)}</title>
+<style>{_STYLE}</style></head>
+<body>
+<header><h1>{_text(title)}</h1>
+{when}
+<dl>{facts}</dl>
+<nav>{links}</nav></header>
+<main>
+{sections}
+</main></body></html>
+"""
+
+
+def _section(section: Section, number: int) -> str:
+    parts = "\n".join(map(_part, section.parts))
+    return (
+        f'<section id="part-{number}"><h2>{_own(section.title)}</h2>\n<p>{_own(section.about)}</p>\n'
+        f"{parts}</section>"
+    )
+
+
+def _part(part: ReportTable | Plot | Picture) -> str:
+    if isinstance(part, ReportTable):
+        return _table(part)
+    if isinstance(part, Plot):
+        return _plot(part)
+    if not part.topology.edges:
+        return "<p>Nobody sent anything to anybody.</p>"
+    return f'<div class="wide picture">{picture.svg(part.topology)}</div>'
+
+
+def _table(table: ReportTable) -> str:
+    title = f"<h3>{_own(table.title)}</h3>"
+    if not table.rows:
+        return f"{title}\n<p>{_own(table.nothing)}</p>"
+    numeric = [all(_is_number(row[column]) for row in table.rows) for column in range(len(table.heads))]
+    ends = [' class="n"' if is_number else "" for is_number in numeric]
+    heads = "".join(
+        f'<th scope="col"{end}>{_own(head)}</th>' for head, end in zip(table.heads, ends, strict=True)
+    )
+    rows = "\n".join(
+        "<tr>"
+        + "".join(f"<td{end}>{_cell(cell)}</td>" for cell, end in zip(row, ends, strict=True))
+        + "</tr>"
+        for row in table.rows
+    )
+    more = f"\n<p>and {table.more:,} more</p>" if table.more else ""
+    return (
+        f'{title}\n<div class="wide"><table><thead><tr>{heads}</tr></thead>\n'
+        f"<tbody>{rows}</tbody></table></div>{more}"
+    )
+
+
+def _plot(plot: Plot) -> str:
+    if not plot.times or not plot.series:
+        return f"<h3>{_own(plot.title)}</h3>\n<p>Nothing.</p>"
+    drawn = svg_of(plot).replace("<svg", f'<svg role="img" aria-label="{_own(plot.title)}"', 1)
+    return (
+        f"<figure><figcaption>{_own(plot.title)}</figcaption>\n"
+        f'<div class="wide plot">{drawn}</div>\n<ul>{_legend(plot.series)}</ul></figure>'
+    )
+
+
+def _legend(series: Sequence[Series]) -> str:
+    return "".join(
+        f'<li><b style="background: var(--series-{number})"></b>{_cell(one.name)}</li>'
+        for number, one in enumerate(series, 1)
+    )
+
+
+def _is_number(cell: Cell) -> bool:
+    return isinstance(cell, int | float | ByteCount)
+
+
+def _cell(cell: Cell) -> str:
+    match cell:
+        case Word(text):
+            return f"<i>{_own(text)}</i>"
+        case str():
+            return f"<bdi>{_text(cell)}</bdi>"
+        case int():
+            return f"{cell:,}"
+        case float():
+            return f"{cell:,.1f}"
+        case ByteCount(count):
+            return byte_count(count)
+        case datetime():
+            return _time(cell)
+        case None:
+            return ""
+        case _:
+            return ", ".join(map(_cell, cell))
+
+
+def byte_count(count: int) -> str:
+    """In the largest unit (SI) of which there is one."""
+    size, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB", "PB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{count} B" if unit == "B" else f"{size:,.1f} {unit}"
+
+
+def _time(time: datetime) -> str:
+    return f"<time>{time.astimezone(UTC):%Y-%m-%d %H:%M}</time>"
+
+
+def _own(text: str) -> str:
+    return html.escape(text)
+
+
+def _text(text: str) -> str:
+    shown = text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
+    return html.escape("".join(letter if letter.isprintable() else "\ufffd" for letter in shown))

@@ -1,0 +1,226 @@
+"""The order of things: a batch is settled, read, judged, delivered, and then remembered.
+
+::
+
+    STATE/pending.json   the files and the moment of a batch that is under way
+    STATE/state.json     what was read, and what the watch knows, after the last batch
+
+What is in one batch never changes, so whoever begins again tells the same alerts with the same ids.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from amqpgate.pipeline.contract import look_into, whole
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.folders import LOCAL, TIME, Span
+from amqpgate.pipeline.offsets import Offset, names_of, new_names, offset_of
+from amqpgate.pipeline.places import local_files
+from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
+
+if TYPE_CHECKING:
+    from amqpgate.pipeline.watch.alert import Alert
+
+#: Of a backlog, so many files make a batch.
+_FILES: Final = 200
+#: Seconds between tries to deliver, at first and at most.
+_SOON, _LATER = 1.0, 60.0
+
+
+class Undelivered(PipelineError):
+    """A sink did not take alerts; it is asked again."""
+
+
+class Stopped(Exception):
+    """Somebody ended it before all was delivered. The next run tells it."""
+
+
+@attrs.frozen(eq=False)
+class Batch:
+    """Records that came, and when they were looked for."""
+
+    number: int
+    now: datetime
+    records: Mapping[Sort, pa.Table]
+
+
+@attrs.frozen
+class Pending:
+    """A batch that is under way: files that are read when it is done, and the moment that counts as now."""
+
+    number: int
+    now: str
+    files: dict[Sort, Offset]
+
+
+@attrs.frozen
+class Done:
+    """What is known after the last batch."""
+
+    number: int
+    files: dict[Sort, Offset]
+    watch: str
+
+
+Known = TypeVar("Known", Pending, Done)
+
+
+class Watch(Protocol):
+    """What is looked for. It knows only what ``dump`` says."""
+
+    @property
+    def sorts(self) -> tuple[Sort, ...]:
+        """The records that it needs."""
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether it has something to tell although nothing came."""
+
+    def step(self, batch: Batch) -> list[Alert]:
+        """What is to be told after a batch."""
+
+    def dump(self) -> str:
+        """All that it has to know of after a restart."""
+
+    def load(self, text: str) -> None:
+        """Know it again."""
+
+
+class Sink(Protocol):
+    """Where alerts go."""
+
+    def deliver(self, alerts: Sequence[Alert], number: int) -> None:
+        """Have the alerts of a batch; they may have come before. Raises ``PipelineError``."""
+
+
+@attrs.define
+class Course:
+    """A watch over a folder that gateways write to.
+
+    ``pause`` waits so many seconds, and says whether to stop; ``tell`` hears of what did not go well.
+    """
+
+    folder: str
+    watch: Watch
+    sinks: Sequence[Sink]
+    state: Path
+    span: Span
+    pause: Callable[[float], bool]
+    tell: Callable[[str], None]
+    _number: int = attrs.field(init=False, default=0)
+    _files: dict[Sort, Offset] = attrs.field(init=False, factory=dict)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Know what was done before, and be the only one that goes on with it."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        with (self.state / "_lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise PipelineError(f"{self.state} is in use by another process") from None
+            if (known := _read(self.state / "state.json", Done)) is not None:
+                self._number, self._files = known.number, known.files
+                self.watch.load(known.watch)
+            yield
+
+    def go_on(self, now: datetime) -> bool:
+        """Do one batch: that of a process that died, or the next. False: there is nothing to do."""
+        pending = _read(self.state / "pending.json", Pending)
+        if pending is None or pending.number <= self._number:
+            files = {sort: self._with_new(sort) for sort in self.watch.sorts}
+            if files == {sort: self._files.get(sort, {}) for sort in files} and not self.watch.is_due(now):
+                return False
+            pending = Pending(self._number + 1, now.isoformat(), files)
+            _write(self.state / "pending.json", pending)
+        batch = Batch(
+            pending.number,
+            datetime.fromisoformat(pending.now),
+            {sort: self._records(sort, pending.files[sort]) for sort in self.watch.sorts},
+        )
+        alerts = self.watch.step(batch)
+        if alerts:
+            for sink in self.sinks:
+                self._deliver(sink, alerts, batch.number)
+        self._number, self._files = batch.number, pending.files
+        _write(self.state / "state.json", Done(self._number, self._files, self.watch.dump()))
+        return True
+
+    def _with_new(self, sort: Sort) -> Offset:
+        known = self._files.get(sort, {})
+        if (files := local_files(self.folder)) is None:
+            raise PipelineError(f"{self.folder} is not of this machine, or mounted")
+        root = str(Path(self.folder.removeprefix(LOCAL)).absolute())
+        new = new_names((f"{LOCAL}{path}" for path in files), root, sort, known)
+        return offset_of([*names_of(known), *new[:_FILES]])
+
+    def _records(self, sort: Sort, files: Offset) -> pa.Table:
+        """Those of new files, which are in the span. A file is taken whole or not at all."""
+        schema = arrow_schema(TABLES[sort])
+        tables = [schema.empty_table()]
+        for name in sorted(set(names_of(files)).difference(names_of(self._files.get(sort, {})))):
+            path = str(Path(self.folder.removeprefix(LOCAL)).absolute() / name)
+            look = look_into(path, sort)
+            if max(look.versions, default=0) > SCHEMA_VERSION:
+                raise PipelineError(f"{path} has records of a later schema version: use a later amqpgate")
+            found = None if look.why else whole(path, sort)
+            if found is None:
+                self.tell(f"skipped: {path}: {look.why or 'is damaged'}")
+            else:
+                tables.append(self._within(found, sort))
+        return pa.concat_tables(tables)
+
+    def _within(self, records: pa.Table, sort: Sort) -> pa.Table:
+        if self.span.since is not None:
+            records = records.filter(pc.greater_equal(records[TIME[sort]], pa.scalar(self.span.since)))
+        if self.span.vhost is not None:
+            records = records.filter(pc.equal(records["vhost"], self.span.vhost))
+        return records
+
+    def _deliver(self, sink: Sink, alerts: Sequence[Alert], number: int) -> None:
+        wait = _SOON
+        while True:
+            try:
+                sink.deliver(alerts, number)
+            except Undelivered as error:
+                self.tell(f"{error}; trying again in {wait:.0f} s")
+                if self.pause(wait):
+                    raise Stopped from None
+                wait = min(2 * wait, _LATER)
+            else:
+                return
+
+
+def _read(path: Path, kind: type[Known]) -> Known | None:
+    try:
+        found = kind(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise PipelineError(f"{path} is damaged: {error}") from error
+    return found
+
+
+def _write(path: Path, what: Pending | Done) -> None:
+    unfinished = path.with_name(f"_{path.name}")
+    with unfinished.open("w") as out:
+        json.dump(attrs.asdict(what), out)
+        out.flush()
+        os.fsync(out.fileno())
+    unfinished.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,129 @@
+"""Records to the graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from amqpgate.pipeline.jobs import topology as job
+from amqpgate.pipeline.jobs.graph import Topology
+from amqpgate.pipeline.jobs.topology import topology
+from amqpgate.pipeline.reading import schema
+from amqpgate.records import Event, Usage
+from tests.support.audit_records import START, event, table_of, usage
+
+
+def told(spark: SparkSession, usages: Sequence[Usage] = (), events: Sequence[Event] = ()) -> Topology:
+    def frame(sort: str, records: Sequence[Usage] | Sequence[Event]) -> DataFrame:
+        return spark.createDataFrame(table_of(sort, records), schema(sort))  # type: ignore[arg-type]
+
+    return topology(frame("usage", usages), frame("events", events))
+
+
+def edges(found: Topology) -> list[tuple[str, str, str, int, tuple[str, ...]]]:
+    return [(one.kind, one.source.name, one.target.name, one.messages, one.keys) for one in found.edges]
+
+
+def changed(operation: str, minute: int = 0, **columns: object) -> Event:
+    """The topology changed by alice."""
+    return event(
+        "id", "topology", START + timedelta(minutes=minute), vhost="/", operation=operation, **columns
+    )
+
+
+def test_messages_are_edges(spark: SparkSession) -> None:
+    got = {"verdict": None, "rule": None}
+    found = told(
+        spark,
+        [
+            usage("id", START, 3, user="shop", exchange="orders", routing_key="order.1"),
+            usage("id", START, 4, user="shop", exchange="orders", routing_key="order.2"),
+            usage("id", START, 9, user="shop", exchange="secret", verdict="deny", rule="none"),
+            usage("id", START, 2, user="shop", exchange="", routing_key="reply-4711"),
+            usage("id", START, 2, user="shop", exchange="", routing_key="reply-4712"),
+            *(
+                usage(
+                    "id",
+                    START,
+                    7,
+                    user="billing",
+                    operation=operation,
+                    exchange="orders",
+                    routing_key=f"order.{number}.x",
+                    queue=f"b.{number}",
+                    **got,
+                )
+                for number, operation in ((1234, "basic.deliver"), (1235, "basic.get-ok"))
+            ),
+            usage("id", START, 0, user="idle", operation="basic.consume", exchange=None, queue="b.1236"),
+        ],
+    )
+    assert edges(found) == [
+        ("publishes", "shop", "orders", 7, ()),
+        ("publishes", "shop", "reply-*", 4, ()),
+        ("routes", "orders", "b.*", 14, ("order.*.x",)),
+        ("delivers", "b.*", "billing", 14, ()),
+        ("reads", "b.*", "idle", 0, ()),
+    ]
+
+
+def test_what_was_declared_last_is_there(spark: SparkSession) -> None:
+    kept = {"exchange": "kept", "queue": "q"}
+    found = told(
+        spark,
+        events=[
+            changed("exchange.declare", exchange="kept", detail=json.dumps({"type": "topic"})),
+            changed("exchange.declare", exchange="gone"),
+            changed("exchange.delete", 1, exchange="gone"),
+            changed("queue.declare", queue="q", arguments=json.dumps({"x-dead-letter-exchange": "dlx"})),
+            changed("queue.declare", queue="own", detail=json.dumps({"exclusive": True})),
+            changed("queue.declare", queue="gone"),
+            changed("queue.bind", routing_key="a.*", **kept),
+            changed("queue.bind", routing_key="b", **kept),
+            changed("queue.unbind", 1, routing_key="b", **kept),
+            changed("queue.bind", 1, routing_key="c", exchange="kept", queue="gone"),
+            changed("queue.delete", 2, queue="gone"),
+            # One of two alike is deleted: the other stays, with its binding.
+            *(changed("queue.declare", queue=f"job.{number}") for number in (4711, 4712, 4713)),
+            *(
+                changed("queue.bind", exchange="kept", queue=f"job.{number}", routing_key="j")
+                for number in (4711, 4712, 4713)
+            ),
+            changed("queue.delete", 2, queue="job.4711"),
+            changed("exchange.bind", exchange="kept", destination="fed", routing_key="#"),
+            event("id", "session.open", START),
+        ],
+    )
+    assert sorted((one.node.name, one.type, one.is_fleeting) for one in found.declared) == [
+        ("job.*", None, False),
+        ("kept", "topic", False),
+        ("own", None, True),
+        ("q", None, False),
+    ]
+    assert sorted(edges(found)) == [
+        ("bound", "kept", "job.*", 0, ("j",)),
+        ("bound", "kept", "q", 0, ("a.*",)),
+        ("dead-letters", "q", "dlx", 0, ()),
+        ("fed", "kept", "fed", 0, ("#",)),
+    ]
+    assert sorted((one.target.name, one.key) for one in found.bindings) == [
+        ("fed", "#"),
+        ("job.*", "j"),
+        ("q", "a.*"),
+    ]
+
+
+def test_times_are_those_of_the_records(spark: SparkSession) -> None:
+    (one,) = told(spark, [usage("id", START, exchange="x")]).edges
+    assert one.last == START + timedelta(seconds=10)
+
+
+def test_what_there_is_no_room_for_is_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "MAX_EDGES", 2)
+    found = told(spark, [usage("id", START, number, exchange=f"x{number}") for number in range(1, 6)])
+    assert [one.messages for one in found.edges] == [4, 5]
+    assert found.left_out == 3
