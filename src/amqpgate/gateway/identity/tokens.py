@@ -42,25 +42,8 @@ class TokenError(AmqpgateError):
 
     def __init__(self, outcome: str, why: str) -> None:
         super().__init__(f"token: {why}")
-        #: One of `OUTCOMES`, for metrics.
+        #: What has become of it: one of `amqpgate.telemetry.tokens.OUTCOMES`.
         self.outcome = outcome
-
-
-#: What may become of a token.
-OUTCOMES: Final = (
-    "verified",
-    "malformed",
-    "algorithm",
-    "key",
-    "signature",
-    "expired",
-    "not-yet-valid",
-    "issuer",
-    "audience",
-    "claims",
-    "unavailable",
-    "missing",
-)
 
 
 @frozen
