@@ -1,4 +1,4 @@
-"""A real issuer of tokens on loopback: the OpenID provider of PyPI's ``oidc-provider-mock``, in its own process.
+"""A real issuer of tokens on loopback: the OpenID provider of PyPI's ``oidc-provider-mock``, in a process.
 
 Its ID tokens are signed (RS256), and are for the client that asks for them: that client is the audience here.
 """

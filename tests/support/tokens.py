@@ -59,7 +59,7 @@ def key_set(*keys: Mapping[str, object]) -> bytes:
     return json.dumps({"keys": list(keys)}).encode()
 
 
-def claims(now: float = NOW, **more: object) -> dict[str, object]:
+def claims(now: float = NOW, /, **more: object) -> dict[str, object]:
     """Claims that are right at ``now``; of a claim that is None, nothing."""
     usual: dict[str, object] = {
         "iss": ISSUER,

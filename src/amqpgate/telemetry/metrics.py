@@ -23,6 +23,7 @@ from amqpgate.telemetry.live import Live
 from amqpgate.telemetry.policies import PolicyMetrics
 from amqpgate.telemetry.process import ProcessMetrics
 from amqpgate.telemetry.readings import Totals
+from amqpgate.telemetry.tokens import TokenMetrics
 
 # Each would be one more series for every counter, and of several workers nobody's.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -93,6 +94,7 @@ class Metrics:
             registry=self.registry,
         )
         self.policies = PolicyMetrics(self.registry)
+        self.tokens = TokenMetrics(self.registry)
         self._limits = Counter(
             "amqpgate_rate_limited",
             "What a rate limit delayed or refused, or would have (enforced: no); waiting for messages is "

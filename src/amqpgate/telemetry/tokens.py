@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+#: What may become of a token.
+OUTCOMES: Final = (
+    "verified",
+    "malformed",
+    "algorithm",
+    "key",
+    "signature",
+    "expired",
+    "not-yet-valid",
+    "issuer",
+    "audience",
+    "claims",
+    "unavailable",
+    "missing",
+)
+
 
 class TokenMetrics:
-    """Part of a gateway's metrics. ``outcomes``: what may become of a token."""
+    """Part of a gateway's metrics."""
 
-    def __init__(self, registry: CollectorRegistry, outcomes: Iterable[str]) -> None:
+    def __init__(self, registry: CollectorRegistry) -> None:
         tokens = Counter(
             "amqpgate_tokens",
             "Tokens of logins and renewals, by what has become of them; missing: logins without one.",
             ["outcome"],
             registry=registry,
         )
-        self._outcomes = {name: tokens.labels(name) for name in outcomes}
+        self._outcomes = {name: tokens.labels(name) for name in OUTCOMES}
         self._unverified = Counter(
             "amqpgate_unverified_tokens",
             "Logins by what looks like a token where nobody verifies them: the user may be any.",

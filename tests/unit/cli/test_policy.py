@@ -273,3 +273,18 @@ class TestDiff:
 
     def test_a_wrong_folder_ends_with_2(self, folder: Path) -> None:
         assert policy("diff", folder, folder / "none").exit_code == 2
+
+
+def test_explain_by_groups_and_what_a_token_says() -> None:
+    asked = ["--op", "basic.publish", "--exchange", "books", "--routing-key", "k"]
+    who = "user=bob,vhost=books,scope=books.write,claim.department=accounts"
+    result = policy("explain", "--policies", EXAMPLES, "--as", who, *asked)
+    assert result.exit_code == 0
+    assert "allowed by booking-clerks/books" in result.output
+    result = policy("explain", "--policies", EXAMPLES, "--as", "user=bob,vhost=books,scope=other", *asked)
+    assert "its scopes (other) are not books.write" in result.output
+    asked = ["--op", "basic.get", "--queue", "books.1"]
+    for who in ("user=audit-7", "user=bob,group=auditors"):
+        result = policy("explain", "--policies", EXAMPLES, "--as", f"{who},vhost=books", *asked)
+        assert "in groups auditors" in result.output
+        assert "allowed by auditors/reads" in result.output

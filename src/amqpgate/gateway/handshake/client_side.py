@@ -128,9 +128,9 @@ class ClientHandshake:
     def session_token(self, settings: Upstream) -> SessionToken | None:
         """What its session goes by at a broker; None: by no token that was verified."""
         identities = self.context.identities
-        if identities is None:
+        if identities is None or self.token is None:
             return None
-        return identities.session_token(self, is_passed_on=not settings.has_login)
+        return identities.session_token(self.listener, self.token, is_passed_on=not settings.has_login)
 
     def upstream_user(self, settings: Upstream, user: str | None) -> str | None:
         """The user that the broker is told; None where it sees a certificate, or only it can tell."""

@@ -106,12 +106,9 @@ class Identities:
         except TokenError as error:
             await _refuse(client, error)
 
-    def session_token(self, client: LoggingIn, *, is_passed_on: bool) -> SessionToken | None:
-        """What the client's session goes by; ``is_passed_on``: its broker is told the token as well."""
-        if client.token is None:
-            return None
-        issuer = self.issuers[client.listener.name]
-        return SessionToken(client.token, issuer, self.bearers, is_passed_on)
+    def session_token(self, listener: Listener, token: VerifiedToken, *, is_passed_on: bool) -> SessionToken:
+        """What the session of a token goes by; ``is_passed_on``: its broker is told the token as well."""
+        return SessionToken(token, self.issuers[listener.name], self.bearers, is_passed_on)
 
 
 async def _refuse(client: LoggingIn, why: TokenError) -> NoReturn:

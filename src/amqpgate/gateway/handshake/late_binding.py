@@ -124,7 +124,7 @@ class LateBinding:
                 dialler.choice,
                 dialler.cluster.name,
                 client.keeps_deliveries,
-                token=client.session_token(settings),
+                token=None if client.token is None else client.session_token(settings),
             )
         while True:
             line = await dialler.connect()

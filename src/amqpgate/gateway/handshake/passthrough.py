@@ -357,5 +357,5 @@ def established(
         dialler.cluster.name,
         client.keeps_deliveries,
         relayed_frame_max is not None,
-        client.session_token(dialler.settings),
+        None if client.token is None else client.session_token(dialler.settings),
     )

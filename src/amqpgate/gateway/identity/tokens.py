@@ -42,25 +42,8 @@ class TokenError(AmqpgateError):
 
     def __init__(self, outcome: str, why: str) -> None:
         super().__init__(f"token: {why}")
-        #: One of `OUTCOMES`, for metrics.
+        #: What has become of it: one of `amqpgate.telemetry.tokens.OUTCOMES`.
         self.outcome = outcome
-
-
-#: What may become of a token.
-OUTCOMES: Final = (
-    "verified",
-    "malformed",
-    "algorithm",
-    "key",
-    "signature",
-    "expired",
-    "not-yet-valid",
-    "issuer",
-    "audience",
-    "claims",
-    "unavailable",
-    "missing",
-)
 
 
 @frozen
@@ -78,10 +61,13 @@ class VerifiedToken:
 class UnverifiedToken:
     """A token by its form. Nobody has looked at its signature."""
 
-    text: str = attrs.field(repr=False)
     algorithm: str
     #: The key that it names.
     key_id: str | None = attrs.field(repr=False)
+    #: What is signed: header and payload as they are written.
+    signed: bytes = attrs.field(repr=False)
+    payload: bytes = attrs.field(repr=False)
+    signature: bytes = attrs.field(repr=False)
 
 
 def looks_like_token(password: bytes) -> bool:
@@ -109,8 +95,7 @@ def read_token(token: bytes) -> UnverifiedToken:
     if len(parts) != 3:
         _malformed("it is no signed token of three parts")
     header = read_object(decode_segment(parts[0]), "header")
-    decode_segment(parts[1])
-    decode_segment(parts[2])
+    payload, signature = decode_segment(parts[1]), decode_segment(parts[2])
     algorithm, key_id, kind = header.get("alg"), header.get("kid"), header.get("typ")
     if not isinstance(algorithm, str):
         _malformed("its header names no algorithm")
@@ -121,7 +106,7 @@ def read_token(token: bytes) -> UnverifiedToken:
     if "crit" in header or "b64" in header:
         # There is no extension that is understood here (RFC 7515, section 4.1.11).
         _malformed("its header demands an extension")
-    return UnverifiedToken(token.decode("ascii"), algorithm, key_id)
+    return UnverifiedToken(algorithm, key_id, b".".join(parts[:2]), payload, signature)
 
 
 def decode_segment(segment: bytes) -> bytes:
@@ -213,6 +198,8 @@ def _text(value: JSON, what: str) -> str:
 
 def is_text(value: str) -> bool:
     """Whether it can be said on the wire: UTF-8 has no lone surrogates, which JSON can escape."""
+    if value.isascii():
+        return True
     try:
         value.encode()
     except UnicodeEncodeError:

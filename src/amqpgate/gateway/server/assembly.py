@@ -18,7 +18,6 @@ from amqpgate.gateway.handshake.identities import UnverifiedTokens
 from amqpgate.gateway.handshake.listeners import Listeners
 from amqpgate.gateway.handshake.pending import PendingHandshakes
 from amqpgate.gateway.handshake.principals import Principals
-from amqpgate.gateway.identity.tokens import OUTCOMES
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.objects.stores import ObjectStores
@@ -62,7 +61,6 @@ from amqpgate.telemetry.claims import ClaimMetrics
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
-from amqpgate.telemetry.tokens import TokenMetrics
 from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
@@ -139,10 +137,9 @@ def build(
         factories_of(observers),
         fibers,
     )
-    token_metrics = TokenMetrics(metrics.registry, OUTCOMES)
     token_sessions = TokenSessions(registry, in_force, compiler)
-    unverified = UnverifiedTokens(token_metrics.unverified)
-    identities, issuers = identities_of(settings, token_sessions, token_metrics, unverified)
+    unverified = UnverifiedTokens(metrics.tokens.unverified)
+    identities, issuers = identities_of(settings, token_sessions, metrics.tokens, unverified)
     limited: Report = reports.limited if audit is None else audit.reporting(reports.limited)
     if any(upstream.connections == "pooled" for upstream in settings.upstreams):
         load()

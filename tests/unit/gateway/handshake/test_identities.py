@@ -10,11 +10,10 @@ import pytest
 
 from amqpgate.protocol.sasl import amqplain_response, plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
-from tests.support.inprocess import Doorway, InProcess, eventually
+from tests.support.inprocess import Doorway
 from tests.support.talker import CAPABILITIES, Talker
-from tests.support.tokens import by_hand, claims, key_for, token, with_secret
+from tests.support.tokens import by_hand, claims, token
 from tests.support.versions import SPOKEN, ask_for, greet, log_in
 from tests.unit.gateway.handshake.token_gate import (
     OWN,
@@ -61,9 +60,10 @@ def test_whom_the_token_names_is_who_it_is(tmp_path: Path, way: str, connections
         with opened(running, now_token(unit="books", groups=["staff"]), "admin"):
             assert principals(running) == [("bob", ["staff"], ["rabbitmq.read:*/*", "rabbitmq.write:*/*"])]
         # Each part of the subject counts.
-        for more in ({"unit": "x"}, {"groups": []}, {"scope": ""}, {"sub": "eve"}):
+        others: list[dict[str, object]] = [{"unit": "x"}, {"groups": []}, {"scope": ""}, {"sub": "eve"}]
+        for more in others:
             said = {"unit": "books", "groups": ["staff"]} | more
-            client = logged_in(running, now_token(**{"user": str(said.pop("sub", "bob"))}, **said), "bob")
+            client = logged_in(running, now_token(str(said.pop("sub", "bob")), **said), "bob")
             with client:
                 tune = client.expect(amqp.ConnectionTune)
                 client.say(amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, 0))

@@ -45,7 +45,7 @@ def gate(
     listener: str = "",
     more: str = "",
 ) -> Iterator[InProcess]:
-    """A gateway whose listener `main` verifies tokens; `open` does not. With ``port`` that is its broker's."""
+    """A gateway whose listener `main` verifies tokens; `open` does not. ``port``: its broker's."""
     (folder / "policies").mkdir(exist_ok=True)
     (folder / "policies" / "policy.yaml").write_text(policies)
     (folder / "keys.json").write_bytes(key_set(jwk(key_for("ES256"), "k")))

@@ -55,10 +55,10 @@ async def test_what_is_no_answer(said: bytes, why: str) -> None:
 async def test_who_does_not_answer() -> None:
     async with keys_server() as server:
         server.answers["/"] = None
-        with pytest.raises(FetchError, match="no answer within 0.05 s"):
+        with pytest.raises(FetchError, match=r"no answer within 0\.05 s"):
             await get(KeysUrl.parse(server.url("/")), Authorities(None), within=0.05, most=MOST)
         port = server.port
-    with pytest.raises(FetchError, match="http://127.0.0.1"):
+    with pytest.raises(FetchError, match=r"http://127\.0\.0\.1"):
         await fetched(f"http://127.0.0.1:{port}/")
 
 

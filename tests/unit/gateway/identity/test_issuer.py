@@ -9,11 +9,14 @@ from pathlib import Path
 import attrs
 import pytest
 import trio
+import trio.testing
 
 from amqpgate.config import KeysUrl, OAuth
 from amqpgate.gateway.identity import issuer as module
 from amqpgate.gateway.identity.issuer import MOST_VERIFIED, PATIENCE, Issuer
+from amqpgate.gateway.identity.keys import KeysError
 from amqpgate.gateway.identity.tokens import TokenError
+from amqpgate.yamldoc import FilePath
 from tests.support.tokens import AUDIENCE, ISSUER, claims, jwk, key_for, key_set, token
 from tests.unit.gateway.identity.keys_server import KeysServer, answer, keys_server
 
@@ -47,10 +50,14 @@ async def server() -> AsyncIterator[KeysServer]:
         yield server
 
 
-def issuer_at(server: KeysServer, counts: list[str] | None = None, **more: object) -> Issuer:
+def issuer_at(server: KeysServer, counts: list[str] | None = None) -> Issuer:
     url = KeysUrl.parse(server.url("/jwks"))
-    oauth = attrs.evolve(OAuth(issuer=ISSUER, audience=(AUDIENCE,), jwks=url), **more)
-    return Issuer(oauth, (counts if counts is not None else []).append)
+    oauth = OAuth(issuer=ISSUER, audience=(AUDIENCE,), jwks=url)
+    return Issuer(oauth, nobody if counts is None else counts.append)
+
+
+def nobody(_outcome: str) -> None:
+    """Is told."""
 
 
 def old(clock: Clock, **more: object) -> bytes:
@@ -177,7 +184,7 @@ async def test_discovery(server: KeysServer, clock: Clock) -> None:
     name = server.url("")
     found = "/.well-known/openid-configuration"
     server.answers[found] = answer(json.dumps({"issuer": name, "jwks_uri": server.url("/jwks")}).encode())
-    issuer = Issuer(OAuth(issuer=name, audience=(AUDIENCE,)), [].append)
+    issuer = Issuer(OAuth(issuer=name, audience=(AUDIENCE,)), nobody)
     assert (await issuer.verify(old(clock, iss=name))).user == "bob"
     assert server.asked == [found, "/jwks"]
 
@@ -196,14 +203,16 @@ async def test_discovery(server: KeysServer, clock: Clock) -> None:
 async def test_a_discovery_that_is_not_followed(server: KeysServer, clock: Clock, said: bytes) -> None:
     name = server.url("")
     server.answers["/.well-known/openid-configuration"] = answer(said.replace(b"ISSUER", name.encode()))
-    issuer = Issuer(OAuth(issuer=name, audience=(AUDIENCE,)), [].append)
+    issuer = Issuer(OAuth(issuer=name, audience=(AUDIENCE,)), nobody)
     assert await refused(issuer, old(clock, iss=name)) == "unavailable"
 
 
 async def test_keys_in_a_file(tmp_path: Path, clock: Clock) -> None:
     file = tmp_path / "keys.json"
     file.write_bytes(key_set(OLD))
-    issuer = Issuer(attrs.evolve(OAuth(issuer=ISSUER, audience=(AUDIENCE,)), jwks_file=file), [].append)
+    issuer = Issuer(
+        attrs.evolve(OAuth(issuer=ISSUER, audience=(AUDIENCE,)), jwks_file=FilePath(file)), nobody
+    )
     assert (await issuer.verify(old(clock))).user == "bob"
     file.write_bytes(key_set(NEW))
     clock.now += PATIENCE
@@ -222,7 +231,7 @@ async def test_keys_are_fetched_again_and_again(
     async def document(_self: Issuer) -> bytes:
         reads.append(trio.current_time())
         if len(reads) in (2, 3, 4):
-            raise module.KeysError("away")
+            raise KeysError("away")
         return key_set(OLD)
 
     monkeypatch.setattr(Issuer, "_document", document)

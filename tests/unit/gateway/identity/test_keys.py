@@ -40,7 +40,7 @@ def test_which_fit_a_token() -> None:
 
 
 def test_what_is_no_key_for_signatures() -> None:
-    secret = {"kty": "oct", "k": "c2VjcmV0", "kid": "s"}
+    secret: dict[str, object] = {"kty": "oct", "k": "c2VjcmV0", "kid": "s"}
     small = rsa.generate_private_key(65537, 1024)
     other_curve = ec.generate_private_key(ec.SECP256K1())
     others: list[dict[str, object]] = [

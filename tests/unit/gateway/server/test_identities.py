@@ -15,7 +15,6 @@ from amqpgate.gateway.server import identities as module
 from amqpgate.gateway.server.identities import check_identity, identities_of
 from amqpgate.gateway.server.policy_fit import notes_on
 from amqpgate.telemetry.metrics import Metrics
-from amqpgate.telemetry.tokens import TokenMetrics
 from tests.unit.policy.build_set import document, policies
 
 SETTINGS = """
@@ -34,7 +33,7 @@ def settings(text: str) -> Settings:
 
 
 def test_each_listener_has_its_own_issuer_or_that_of_all() -> None:
-    metrics = TokenMetrics(Metrics(lambda: None).registry, ["verified"])
+    metrics = Metrics(lambda: None).tokens
     unverified = UnverifiedTokens(metrics.unverified)
     found, running = identities_of(settings(SETTINGS + OAUTH), None, metrics, unverified)  # type: ignore[arg-type]
     assert found is not None
@@ -74,7 +73,8 @@ def test_subjects_that_nobody_can_be_are_told() -> None:
         document(subjects="{claims: {unti: x}}"), document(name="q", subjects="{scopes: [a]}")
     )
     assert notes_on(settings(PLAIN), by_claim) == (
-        "AccessPolicy p, AccessPolicy q: nobody has scopes or claims, for the settings have no `identity.oauth`",
+        "AccessPolicy p, AccessPolicy q: nobody has scopes or claims, for the settings have no "
+        "`identity.oauth`",
     )
     (note,) = notes_on(settings(SETTINGS + OAUTH), by_claim)
     assert note == (

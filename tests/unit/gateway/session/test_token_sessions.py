@@ -68,7 +68,12 @@ def test_housekeeping_looks(tmp_path: Path) -> None:
 def test_sessions_that_are_gone_cost_nothing(tmp_path: Path) -> None:
     with gate(tmp_path) as running, opened(running, now_token()) as client:
         tokens = sessions_of(running)
-        running.call(lambda: [tokens.watch(f"gone-{number}", 1e12) for number in range(1000)] and None)
+
+        def watch() -> None:
+            for number in range(1000):
+                tokens.watch(f"gone-{number}", 1e12)
+
+        running.call(watch)
         look(running, 0)
         assert running.call(lambda: len(tokens._ends)) == 1
         look(running, 61)

@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqpgate.gateway.observers.audit.columns import keys_of
-from amqpgate.pipeline.jobs.judge import Judge
-from amqpgate.policy import OPERATIONS, MessageContent, Operation, PolicySet, Principal, TlsIdentity
+from amqpgate.gateway.observers.audit.columns import keys_of, token_of
+from amqpgate.pipeline.jobs.judge import Judge, columns_asked, principal_of
+from amqpgate.policy import (
+    OPERATIONS,
+    MessageContent,
+    Operation,
+    PolicySet,
+    Principal,
+    TlsIdentity,
+    TokenIdentity,
+)
 from amqpgate.policy.engine.matching import compile_pattern
 from tests.unit.policy.build_set import document, policies
 
@@ -190,3 +198,23 @@ def test_what_is_said_of_a_template_holds_for_every_key(held: PolicySet, pattern
         if matcher.matches(key)
     }
     assert outcome == "depends" or effects <= {outcome}
+
+
+def test_what_a_token_said_is_judged_as_it_was() -> None:
+    """The column is what the gateway has written of the principal, and answers depend on it."""
+    held = policies(
+        document(
+            "effect: deny, operations: [basic.get]",
+            subjects="{scopes: [write], claims: {unit: books}, groups: [staff]}",
+        )
+    )
+    token = TokenIdentity(frozenset({"write", "read"}), (("unit", ("x", "books")),))
+    principal = Principal("bob", "/", groups=frozenset({"staff"}), token=token)
+    row = {"user": "bob", "vhost": "/", "token": token_of(principal)}
+    assert principal_of(row) == principal
+    assert principal_of({"user": "bob", "vhost": "/", "token": None}) == Principal("bob", "/")
+    assert "token" in columns_asked(held)
+    operation = Operation(principal, "basic.get", queue="q")
+    asked = row_of(operation, token=token_of(principal))
+    assert Judge(held).answer(asked).outcome == "deny"
+    assert Judge(held).answer(asked | {"token": None}).outcome == "allow"
