@@ -53,8 +53,13 @@ class Watched:
     is_muted: bool = False
     #: What a line says of each of its messages, once there has been one.
     line: dict[str, JSON] | None = None
+    #: Whether more is told of each than that: what an audit policy lets out, or its frames.
+    tells_more: bool = attrs.field(init=False)
     #: Messages that the taps know of.
     _counted: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.tells_more = self.decision.reads_messages or any(tap.order.frames for tap in self.taps)
 
     def count(self) -> None:
         """Tell the taps how many have passed."""
@@ -167,12 +172,13 @@ class Watches:
             taps = [tap for tap in watched.taps if tap.sampler.count(sample[0]) and self.tapping.spend(tap)]
             if taps:
                 yield watched, taps, message
-            if not watched.is_open:
+            else:
                 full[flow] = watched
         for flow, watched in full.items():
-            if len(flow.notes or ()) == 1:
-                watched.hide(())
-            self.tapping.muted(watched)
+            if not watched.is_open:
+                if len(flow.notes or ()) == 1:
+                    watched.hide(())
+                self.tapping.muted(watched)
 
     def shows(self, flow: Flow, samplers: Sequence[Sampler]) -> bool:
         """Whether a message that is shown may be for a tap; ``samplers`` are all who choose now."""

@@ -123,6 +123,23 @@ class Scope:
     def captured(self, watched: Watched, taps: Sequence[Tap], message: Captured, at: float) -> None:
         """Tell of a message that has passed."""
         _flow, channel, payload, body, _sample = message
+        size = int.from_bytes(payload[_SIZE], "big")
+        base = watched.line
+        if base is None:
+            told = self.told(channel, watched.operation, watched.verdict, None, None)
+            base = watched.line = {"event": "operation", **line_of(told)}
+        line = {**base, "time": at, "channel": channel, "body_size": size}
+        if watched.tells_more:
+            self._captured(watched, taps, message, line)
+            return
+        for tap in taps:
+            tap.put_line(line)
+
+    def _captured(
+        self, watched: Watched, taps: Sequence[Tap], message: Captured, line: dict[str, JSON]
+    ) -> None:
+        """Likewise, with what an audit policy lets out of it, or with its frames."""
+        _flow, channel, payload, body, _sample = message
         size, decision, said = int.from_bytes(payload[_SIZE], "big"), watched.decision, None
         is_framed = any(tap.order.frames for tap in taps)
         header = None
@@ -140,13 +157,8 @@ class Scope:
                 said = attrs.evolve(said, body=None)
         if is_framed:
             told = self.told(channel, watched.operation, watched.verdict, watched.method, size)
-            tell(taps, attrs.evolve(told, at=at, header=None if said is None else header, said=said))
+            tell(taps, attrs.evolve(told, header=None if said is None else header, said=said))
             return
-        base = watched.line
-        if base is None:
-            told = self.told(channel, watched.operation, watched.verdict, None, None)
-            base = watched.line = {"event": "operation", **line_of(told)}
-        line = {**base, "time": round(at, 6), "channel": channel, "body_size": size}
         if said is not None:
             line |= said_of(said)
         for tap in taps:
