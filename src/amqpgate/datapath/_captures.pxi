@@ -49,6 +49,11 @@ cdef inline bint is_shut(PyObject* flow) noexcept:
     return (<Flow>flow).gate is not None and (<Flow>flow).gate.is_shut
 
 
+cdef inline bint is_sample_next(PyObject* flow) noexcept:
+    """Whether the next message is a sample, if it carries no trace context."""
+    return (<Flow>flow).sample_every and (<Flow>flow).unsampled + 1 >= (<Flow>flow).sample_every
+
+
 cdef inline bint passes_next(
     PyObject* flow,
     const unsigned char* method,
@@ -77,16 +82,36 @@ cdef inline bint passes_next(
     )
 
 
-cdef int capture(PyObject* flow, const unsigned char* header, list captured) except -1:
-    """Keep a copy of the message, which is whole."""
+cdef int capture(
+    PyObject* flow,
+    const unsigned char* header,
+    list captured,
+    bint is_sample,
+    uint64_t messages,
+    const unsigned char* ids,
+    double waited,
+) except -1:
+    """Keep a copy of the message, which is whole, and before which so many have passed on its channel."""
     cdef Py_ssize_t size = be32(header + 3)
-    cdef Py_ssize_t body = min(<Py_ssize_t>be64(header + 11), (<Flow>flow).captures)
+    cdef int64_t most = (<Flow>flow).captures
+    cdef Py_ssize_t body
+    cdef object sample = None
+    if is_sample:
+        most = max(most, (<Flow>flow).samples)
+        sample = (
+            (<Flow>flow).sample_every,
+            messages + 1,
+            b"" if ids == NULL else PyBytes_FromStringAndSize(<const char*>ids, IDS),
+            waited,
+        )
+    body = min(<Py_ssize_t>be64(header + 11), most)
     captured.append(
         (
             <Flow>flow,
             be16(header + 1),
             PyBytes_FromStringAndSize(<const char*>header + 7, size),
             PyBytes_FromStringAndSize(<const char*>header + size + 15, body) if body else b"",
+            sample,
         )
     )
     return 0

@@ -16,9 +16,6 @@ cdef enum:
     TLS_RECORD = 16384
     TLS_OVERHEAD = 2048 + 5  # at most (RFC 5246, section 6.2.3)
 
-cdef tuple WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-cdef tuple ENDED = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
-
 
 cdef class RelayEndpoint:
     """One socket of a session; see ``endpoint.RelayEndpoint``."""
@@ -44,7 +41,7 @@ cdef class RelayEndpoint:
         self.lane = lane
         self.heartbeat = heartbeat
         self.fd = sock.fileno()
-        self.wrapped = BUFFERED if isinstance(sock, BufferedSocket) else TLS if isinstance(sock, ssl.SSLSocket) else PLAIN
+        self.wrapped = BUFFERED if isinstance(sock, BufferedSocket) else TLS if is_tls(sock) else PLAIN
         if rest:
             append(&self.partial, rest, len(rest))
             self.fresh = True
@@ -171,9 +168,9 @@ cdef class RelayEndpoint:
                 if ioctl(self.fd, FIONREAD, &there) < 0 or there < TLS_RECORD + TLS_OVERHEAD:
                     break
                 total += self.held_sock.recv_into(view[total:])
-        except WOULD_BLOCK:
+        except would_block():
             return total or -1
-        except ENDED:
+        except has_ended():
             return total
         except OSError as error:
             if not total:
@@ -196,7 +193,7 @@ cdef class RelayEndpoint:
                 size = min(size, TLS_RECORD)
             try:
                 return self.held_sock.send(PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ))
-            except WOULD_BLOCK:
+            except would_block():
                 return 0
             except MemoryError:
                 # What was sent before must be followed by this: later.

@@ -154,7 +154,7 @@ cdef class Flow:
         self.peek_contexts = peek_contexts
         if peek_flags or peek_headers or peek_mode_0 or peek_contexts or peek_body >= 0 or header_rules is not None:
             self._peeks = PEEKS_HEADER
-        self.captures = -1
+        self.captures = self.samples = -1
 
     def capture(self, str who not None, object note, int64_t body_bytes, CaptureGate gate=None):
         """See ``flows.Flow.capture``."""
@@ -163,10 +163,33 @@ cdef class Flow:
         self.gate = gate or self.gate
         self._peeks |= PEEKS_CAPTURES
 
+    def capture_samples(self, str who not None, object note, int64_t body_bytes):
+        """See ``flows.Flow.capture_samples``."""
+        if self.sample_every or self.shows_samples:
+            return False
+        self.notes = {**(self.notes or {}), who: note}
+        self.samples = max(self.samples, body_bytes)
+        self._peeks |= PEEKS_SAMPLES
+        return True
+
+    def show_samples(self):
+        """See ``flows.Flow.show_samples``."""
+        self.shows_samples = True
+        self.samples = -1
+        if self._peeks & PEEKS_STAMPS:
+            self.rewrite = None
+        self._peeks &= PEEKS_ALL
+
     def rewrite_by(self, Rewrite rewrite not None):
         """See ``flows.Flow.rewrite_by``."""
         self.rewrite = rewrite
-        self._peeks |= PEEKS_REWRITES
+        if not rewrite.stamps:
+            self._peeks |= PEEKS_REWRITES
+            return
+        self._peeks |= PEEKS_STAMPS
+        if not self.peek_contexts:
+            self.peek_contexts = tables.Contexts.ALL
+            self._peeks |= PEEKS_HEADER
 
     def show_contexts(self):
         """See ``flows.Flow.show_contexts``."""

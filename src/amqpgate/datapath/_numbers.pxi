@@ -48,6 +48,9 @@ cdef enum:
     PEEKS_HEADER = 1  # of Flow._peeks
     PEEKS_CAPTURES = 2
     PEEKS_REWRITES = 4
+    PEEKS_ALL = 7  # of each message; of samples alone:
+    PEEKS_SAMPLES = 8
+    PEEKS_STAMPS = 16
     PROPERTY_PLACES = 14
     HEADERS_PLACE = 2
     NO_PROPERTIES = 3  # flags

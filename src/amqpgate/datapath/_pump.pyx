@@ -24,7 +24,6 @@ from amqpgate.datapath._scan cimport Lane, Made, Span, Walk, scan_c
 
 import os
 import socket
-import ssl
 
 from amqpgate.datapath.budgets import (
     CHUNK as _CHUNK, EVENTS as _EVENTS, LAST_READS as _LAST_READS, OWN_WORDS as _OWN_WORDS, PIECE as _PIECE,
@@ -34,6 +33,7 @@ from amqpgate.datapath.engine import BufferedSocket, End, PeerGoneError, say_end
 from amqpgate.datapath.framing import reframe
 from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import Side, ScanResult
+from amqpgate.datapath.tls import has_ended, is_tls, would_block
 from amqpgate.datapath.wheel import SLOT as _SLOT, Wheel
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT

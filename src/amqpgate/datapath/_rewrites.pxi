@@ -1,11 +1,58 @@
 # What becomes of a publish on its way; see ``rewrites``.
 
+cdef enum:
+    IDS = 24  # bytes: of a trace's number, and of a span's
+
+cdef const unsigned char* HEXADECIMAL = <const unsigned char*>b"0123456789abcdef"
+
+# xoshiro256**, of Blackman and Vigna: numbers of traces are to be spread, and need not be secret.
+cdef uint64_t[4] random_state
+_seed = os.urandom(32)
+memcpy(random_state, PyBytes_AS_STRING(_seed), 32)
+
+
+cdef inline uint64_t rotated(uint64_t value, int bits) noexcept:
+    return (value << bits) | (value >> (64 - bits))
+
+
+cdef uint64_t random_64() noexcept:
+    """Any number but 0."""
+    cdef uint64_t found = 0, shifted
+    while not found:
+        found = rotated(random_state[1] * 5, 7) * 9
+        shifted = random_state[1] << 17
+        random_state[2] ^= random_state[0]
+        random_state[3] ^= random_state[1]
+        random_state[1] ^= random_state[2]
+        random_state[0] ^= random_state[3]
+        random_state[2] ^= shifted
+        random_state[3] = rotated(random_state[3], 45)
+    return found
+
+
+cdef void new_ids(unsigned char* ids) noexcept:
+    cdef uint64_t one
+    cdef int i
+    for i in range(3):
+        one = random_64()
+        memcpy(ids + 8 * i, &one, 8)
+
 cdef class Rewrite:
     """See ``rewrites.Rewrite``."""
 
-    def __init__(self, bytes method not None, tuple sets not None, uint16_t drops, bytes entries not None):
+    def __init__(
+        self,
+        bytes method not None,
+        tuple sets not None,
+        uint16_t drops,
+        bytes entries not None,
+        uint32_t stamps=0,
+    ):
         if len(sets) != PROPERTY_PLACES:
             raise ValueError("a value, or None, for each property")
+        if stamps and len(entries) < CONTEXT_SIZE:
+            raise ValueError("what is stamped ends in a trace context")
+        self.stamps = stamps
         self.method = method
         self.sets = tuple([value if value is None else bytes(value) for value in sets])
         self.drops = drops
@@ -81,8 +128,19 @@ cdef inline unsigned char* end_frame(unsigned char* frame, unsigned char* q) noe
     return q + 1
 
 
-cdef int make_frames(PyObject* flow, const unsigned char* frame, uint16_t number, Made* made) except -1:
-    """The method and the header that become of the message, behind what was made before."""
+cdef void put_hex(unsigned char* q, const unsigned char* data, int size) noexcept:
+    """So many bytes as lower-case hexadecimal."""
+    cdef int i
+    for i in range(size):
+        q[2 * i] = HEXADECIMAL[data[i] >> 4]
+        q[2 * i + 1] = HEXADECIMAL[data[i] & 15]
+
+
+cdef int make_frames(
+    PyObject* flow, const unsigned char* frame, uint16_t number, const unsigned char* ids, Made* made
+) except -1:
+    """The method and the header that become of the message, behind what was made before. ``ids``: NULL, or the
+    numbers of its trace and its span, which go into the context that the entries end in."""
     cdef Rewrite rewrite = (<Flow>flow).rewrite
     cdef Py_ssize_t size = be32(frame + 3), length = PyBytes_GET_SIZE(rewrite.method)
     cdef Py_ssize_t table
@@ -122,6 +180,9 @@ cdef int make_frames(PyObject* flow, const unsigned char* frame, uint16_t number
             memcpy(q + 4, there + 4, table)
             memcpy(q + 4 + table, PyBytes_AS_STRING(rewrite.entries), PyBytes_GET_SIZE(rewrite.entries))
             q += 4 + table + PyBytes_GET_SIZE(rewrite.entries)
+            if ids != NULL:
+                put_hex(q - CONTEXT_SIZE + 3, ids, 16)
+                put_hex(q - CONTEXT_SIZE + 36, ids + 16, 8)
         elif flags & flag and not rewrite.drops & flag:
             memcpy(q, there, p - there)
             q += p - there

@@ -133,6 +133,7 @@ cdef class Rewrite:
     cdef readonly tuple sets
     cdef readonly uint16_t drops
     cdef readonly Py_ssize_t grows
+    cdef readonly uint32_t stamps
 
 
 @cython.final
@@ -150,7 +151,7 @@ cdef class Flow:
     cdef public uint8_t drop
     cdef readonly uint8_t _peeks  # what for: PEEKS_HEADER, ...
     # What only some flows need.
-    cdef uint32_t unsampled
+    cdef public uint32_t unsampled
     cdef public int show
     cdef readonly uint16_t peek_flags
     cdef readonly tuple peek_headers
@@ -158,7 +159,8 @@ cdef class Flow:
     cdef readonly bint peek_mode_0
     cdef readonly HeaderRules header_rules
     cdef readonly uint8_t peek_contexts
-    cdef readonly int64_t captures
+    cdef readonly int64_t captures, samples
+    cdef uint8_t shows_samples
     cdef readonly CaptureGate gate
     cdef readonly Rewrite rewrite
     cdef readonly dict notes

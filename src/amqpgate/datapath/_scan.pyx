@@ -14,6 +14,8 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
+import os
+
 from amqpgate.datapath import tables
 from amqpgate.datapath.header_rules import CALL, PATIENCE as _PATIENCE, STEPS as _STEPS
 from amqpgate.datapath.properties import PROPERTIES, VALUES
@@ -29,8 +31,8 @@ include "_properties.pxi"
 include "_header_rules.pxi"
 include "_trace_context.pxi"
 include "_lane.pxi"
-include "_captures.pxi"
 include "_rewrites.pxi"
+include "_captures.pxi"
 include "_by_channel.pxi"
 include "_whole.pxi"
 
@@ -100,6 +102,9 @@ cdef int scan_c(
     cdef int spent = 0  # on rules
     cdef int carries  # of a trace context
     cdef Py_ssize_t whole
+    cdef int looks = 0  # what for, of the present message
+    cdef bint sampled = False  # it is a sample, and captured as such
+    cdef unsigned char[24] ids
     while True:
         if end - pos < 7:
             result = V_MORE
@@ -205,6 +210,8 @@ cdef int scan_c(
             if upward and size > out_largest:
                 result = V_UNSPLITTABLE
                 break
+            looks = 0
+            sampled = False
             if action == PUBLISHES or action == DELIVERS:
                 content.kind = 0
                 last = buf + stop - 1
@@ -242,7 +249,11 @@ cdef int scan_c(
                                 lane.held_since = now
                             result = V_THROTTLED
                             break
-                        if (<Flow>flow)._peeks:
+                        looks = (<Flow>flow)._peeks
+                        sampled = looks & PEEKS_SAMPLES and is_sample_next(flow)
+                        if not sampled:
+                            looks &= PEEKS_ALL
+                        if looks:
                             # Before the method passes, the header that follows it is looked at.
                             if end - stop < 7:
                                 result = V_MORE
@@ -251,6 +262,8 @@ cdef int scan_c(
                             q = buf + stop
                             size = be32(q + 3)
                             if q[0] != 2 or be16(q + 1) != number or size > PEEKED_HEADER:
+                                if sampled:
+                                    (<Flow>flow).unsampled = 0
                                 result = V_SHOWN
                                 break
                             if size + 8 > end - stop:
@@ -266,6 +279,10 @@ cdef int scan_c(
                                     if carries == CARRIES_SAMPLED or carries and (<Flow>flow).peek_contexts > 1:
                                         result = V_SHOWN
                                         break
+                                    if carries:
+                                        # It is none.
+                                        sampled = False
+                                        looks &= PEEKS_ALL
                                 if (<Flow>flow).header_rules is not None:
                                     if spent >= PATIENCE:
                                         result = V_JUDGED
@@ -274,22 +291,31 @@ cdef int scan_c(
                                     if not passes_rules(<Flow>flow, q, size, True, &spent):
                                         result = V_SHOWN
                                         break
-                            if (<Flow>flow)._peeks & PEEKS_CAPTURES:
+                            if looks & (PEEKS_CAPTURES | PEEKS_SAMPLES):
                                 if is_full(captured):
                                     result = V_JUDGED
                                     stop = pos
                                     break
                                 whole = whole_message(p, q, end - stop, number, header_largest, body_largest)
                                 if whole == 0 or is_shut(flow):
+                                    if sampled:
+                                        (<Flow>flow).unsampled = 0
                                     result = V_SHOWN
                                     break
                                 if whole < 0:
                                     result = V_MORE
                                     stop = pos if whole == -1 else stop - whole
                                     break
-                            if (<Flow>flow)._peeks & PEEKS_REWRITES and not can_rewrite(
+                            if looks & PEEKS_STAMPS and (<Flow>flow).sample_every != (<Flow>flow).rewrite.stamps:
+                                # Others choose among more, so not each of these is stamped.
+                                (<Flow>flow).unsampled = 0
+                                result = V_SHOWN
+                                break
+                            if looks & (PEEKS_REWRITES | PEEKS_STAMPS) and not can_rewrite(
                                 flow, q, size, out_largest
                             ):
+                                if sampled:
+                                    (<Flow>flow).unsampled = 0
                                 result = V_SHOWN
                                 break
                 if upward and not content.drop:
@@ -314,16 +340,33 @@ cdef int scan_c(
                     (<Flow>flow).unsampled += 1
                     if (<Flow>flow).unsampled >= (<Flow>flow).sample_every:
                         (<Flow>flow).unsampled = 0
-                        result = V_SHOWN
-                        break
-                if flows is not None and (<Flow>flow)._peeks & PEEKS_CAPTURES and not content.drop:
-                    capture(flow, buf + stop, captured)
-                if flows is not None and (<Flow>flow)._peeks & PEEKS_REWRITES and not content.drop:
+                        if not sampled:
+                            result = V_SHOWN
+                            break
+                if looks & PEEKS_STAMPS:
+                    new_ids(ids)
+                if looks & (PEEKS_CAPTURES | PEEKS_SAMPLES):
+                    capture(
+                        flow,
+                        buf + stop,
+                        captured,
+                        sampled,
+                        content.messages,
+                        ids if looks & PEEKS_STAMPS else NULL,
+                        now - lane.held_since if lane.held_since else 0,
+                    )
+                if looks & (PEEKS_REWRITES | PEEKS_STAMPS):
                     add_spans(made, buf, spans, n)
                     n = 0
                     if start < pos:
                         add_made(made, buf + start, pos - start)
-                    make_frames(flow, buf + stop, slot.to if upward else number, made)
+                    make_frames(
+                        flow,
+                        buf + stop,
+                        slot.to if upward else number,
+                        ids if looks & PEEKS_STAMPS else NULL,
+                        made,
+                    )
                     # Behind the header, which is whole, and passes next.
                     start = stop + be32(buf + stop + 3) + 8
             if action != FORWARD:
@@ -509,7 +552,7 @@ cdef int scan_c(
             pos += method_size
             begun = True
             if peeks & PEEKS_CAPTURES:
-                capture(flow, buf + pos, captured)
+                capture(flow, buf + pos, captured, False, content.messages + messages, NULL, 0)
         if begun and messages and upward:
             # Its header was not as expected, or is not there: the loop above looks at both.
             if renumbers:

@@ -1,6 +1,6 @@
 """Messages that pass, and of which the control plane gets a copy: many at once, after a scan.
 
-A flow says how much of each body (`Flow.capture`). What is captured has passed every rule of its flow, and
+A flow says how much of each body (`Flow.capture`), or of each sample's (`Flow.capture_samples`). What is captured has passed every rule of its flow, and
 is not shown for it. Messages that are larger than `CAPTURED_BYTES`, that have their body in several frames,
 whose header is not well-formed, or none of which may be captured now (`CaptureGate`), are shown instead. A
 body whose frame has begun to come is waited for.
@@ -17,9 +17,13 @@ from amqpgate.datapath.tables import CAPTURED_BYTES
 from amqpgate.protocol.frames import FRAME_BODY, FRAME_END, FRAME_HEAD, FRAME_OVERHEAD
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-#: Its flow, its channel as the sender numbers it, the payload of its content header, and the beginning of
-#: its body.
-Captured: TypeAlias = tuple[Flow, int, bytes, bytes]
+#: Of a sample: how many messages it stands for, its number among those of its channel, what it was stamped
+#: with (the numbers of its trace and its span, 24 bytes, or none), and how many seconds it waited for a limit.
+Sample: TypeAlias = tuple[int, int, bytes, float]
+
+#: Its flow, its channel as the sender numbers it, the payload of its content header, the beginning of its
+#: body, and what there is to say of a sample; None: it was no sample's turn, but each is captured.
+Captured: TypeAlias = tuple[Flow, int, bytes, bytes, Sample | None]
 
 
 def whole_message(
@@ -56,11 +60,12 @@ def whole_message(
     return last if buf[last - 1] == FRAME_END else None
 
 
-def capture(flow: Flow, buf: Buffer, at: int) -> Captured:
+def capture(flow: Flow, buf: Buffer, at: int, sample: Sample | None) -> Captured:
     """A copy of the message, which is whole, and whose header's frame is at ``at``."""
     _kind, number, size = FRAME_HEAD.unpack_from(buf, at)
     start = at + FRAME_HEAD.size
     stop = start + size
     body = stop + 1 + FRAME_HEAD.size
-    length = min(CONTENT.unpack_from(buf, start)[2], flow.captures)
-    return flow, number, bytes(buf[start:stop]), bytes(buf[body : body + length])
+    most = flow.captures if sample is None else max(flow.captures, flow.samples)
+    length = min(CONTENT.unpack_from(buf, start)[2], most)
+    return flow, number, bytes(buf[start:stop]), bytes(buf[body : body + length]), sample

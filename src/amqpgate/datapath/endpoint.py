@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import select
 import socket
-import ssl
 from collections.abc import Callable
 from typing import cast
 
@@ -33,6 +32,7 @@ from amqpgate.datapath.framing import CHANNEL
 from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import Side
+from amqpgate.datapath.tls import has_ended, is_tls, would_block
 from amqpgate.datapath.whole import Walk
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
 
@@ -98,7 +98,7 @@ class PlainRelayEndpoint:
         sock = self.sock
         if isinstance(sock, BufferedSocket) or self.out or sock.fileno() < 0:
             return False
-        if isinstance(sock, ssl.SSLSocket):
+        if is_tls(sock):
             if not say_end(sock):
                 return False
         else:
@@ -122,12 +122,12 @@ class PlainRelayEndpoint:
 
     @property
     def is_tls(self) -> bool:
-        return isinstance(self.sock, ssl.SSLSocket) if self.buffered is None else self.buffered.is_tls
+        return is_tls(self.sock) if self.buffered is None else self.buffered.is_tls
 
     @property
     def is_wrapped(self) -> bool:
         """Whether there may be something to receive that no epoll knows of."""
-        return self.buffered is not None or isinstance(self.sock, ssl.SSLSocket)
+        return self.buffered is not None or is_tls(self.sock)
 
     @property
     def is_pooled(self) -> bool:
@@ -169,12 +169,9 @@ class PlainRelayEndpoint:
         """
         try:
             return self.sock.recv_into(view)
-        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except would_block():
             return -1
-        except ssl.SSLZeroReturnError:
-            return 0
-        except ssl.SSLEOFError:
-            # A peer that drops TCP without close_notify; AMQP frames guard against truncation.
+        except has_ended():
             return 0
         except OSError as error:
             raise PeerGoneError(self.side, error) from error
@@ -183,7 +180,7 @@ class PlainRelayEndpoint:
         """Whether OpenSSL or a ``BufferedSocket`` holds bytes, which epoll cannot know of."""
         if self.buffered is not None:
             return self.buffered.pending()
-        return isinstance(self.sock, ssl.SSLSocket) and self.sock.pending() > 0
+        return is_tls(self.sock) and self.sock.pending() > 0
 
     def put(self, data: Bytes) -> None:
         """Accept bytes for this socket: straight to the kernel as far as it takes them."""
@@ -239,7 +236,7 @@ class PlainRelayEndpoint:
     def _send(self, data: Bytes) -> int:
         try:
             return self.sock.send(data)
-        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except would_block():
             return 0
         except OSError as error:
             raise PeerGoneError(self.side, error) from error

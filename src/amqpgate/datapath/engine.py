@@ -19,6 +19,7 @@ import attrs
 from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import ScanResult, Side
+from amqpgate.datapath.tls import is_tls
 from amqpgate.errors import AmqpgateError
 from amqpgate.values import frozen
 
@@ -95,7 +96,7 @@ class BufferedSocket:
 
     @property
     def is_tls(self) -> bool:
-        return isinstance(self.inner, ssl.SSLSocket)
+        return is_tls(self.inner)
 
     def fileno(self) -> int:
         """The descriptor of the real socket, for epoll."""

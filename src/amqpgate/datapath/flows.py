@@ -134,9 +134,11 @@ class Flow:
     peek_contexts: Contexts = Contexts.NONE
     #: Bytes of body that are captured of each message that passes unshown; below zero: none is captured.
     captures: int = attrs.field(default=-1, init=False)
+    #: Likewise of samples, which are captured instead of shown; below zero: they are shown.
+    samples: int = attrs.field(default=-1, init=False)
     #: While it is shut they are shown instead.
     gate: CaptureGate | None = attrs.field(default=None, init=False)
-    #: What becomes of each message that passes unshown.
+    #: What becomes of each message that passes unshown, or of each sample (`Rewrite.stamps`).
     rewrite: Rewrite | None = attrs.field(default=None, init=False)
     #: What those know of it who get what is captured, by their names. None: nobody does.
     notes: dict[str, object] | None = attrs.field(default=None, init=False)
@@ -144,7 +146,9 @@ class Flow:
     meter: Meter | None = attrs.field(default=None, init=False)
     messages: int = attrs.field(default=0, init=False)
     body_bytes: int = attrs.field(default=0, init=False)
-    _unsampled: int = attrs.field(default=0, init=False)
+    #: Messages since the last sample.
+    unsampled: int = attrs.field(default=0, init=False)
+    _shows_samples: bool = attrs.field(default=False, init=False)
     #: A bit for each rule by which messages pass, and of which the control plane knows.
     _told: int = attrs.field(default=0, init=False)
 
@@ -154,11 +158,16 @@ class Flow:
         peeks = self.peek_flags or self.peek_headers or self.peek_mode_0 or self.peek_contexts
         if peeks or self.peek_body >= 0 or self.header_rules is not None:
             return True
-        return self.captures >= 0 or self.rewrite is not None
+        return self.captures >= 0 or (self.rewrite is not None and not self.rewrite.stamps)
 
     def rewrite_by(self, rewrite: Rewrite) -> None:
-        """From now on this becomes of each message; what it cannot be told of is shown."""
+        """From now on this becomes of each message; what it cannot be told of is shown.
+
+        Or of each sample that is captured (`Rewrite.stamps`), but of none that carries a trace context.
+        """
         self.rewrite = rewrite
+        if rewrite.stamps and not self.peek_contexts:
+            self.peek_contexts = Contexts.ALL
 
     def capture(self, who: str, note: object, body_bytes: int, gate: CaptureGate | None = None) -> None:
         """From now on so many bytes of body, at least, are captured of each message, also for ``who``, with
@@ -166,6 +175,26 @@ class Flow:
         self.notes = {**(self.notes or {}), who: note}
         self.captures = max(self.captures, body_bytes)
         self.gate = gate or self.gate
+
+    def capture_samples(self, who: str, note: object, body_bytes: int) -> bool:
+        """Likewise of those that are samples, which are not shown then. False: they are, since each is shown
+        to somebody, or somebody has to be shown samples. To be said before anybody chooses."""
+        if self.sample_every or self._shows_samples:
+            return False
+        self.notes = {**(self.notes or {}), who: note}
+        self.samples = max(self.samples, body_bytes)
+        return True
+
+    def show_samples(self) -> None:
+        """Somebody has to be shown them: they are not captured, nor stamped."""
+        self._shows_samples = True
+        self.samples = -1
+        if self.rewrite is not None and self.rewrite.stamps:
+            self.rewrite = None
+
+    def _is_sample_next(self) -> bool:
+        """Whether the next message is a sample that is captured, if it carries no trace context."""
+        return self.samples >= 0 and 0 < self.sample_every <= self.unsampled + 1
 
     def _trips(self, header: bytes) -> bool:
         """Whether a message with this content header, as payload of its frame, must be shown."""
@@ -220,10 +249,10 @@ class Flow:
         """Whether the message that passes now is shown for ``sample_every``; it is counted."""
         if not self.sample_every:
             return False
-        self._unsampled += 1
-        if self._unsampled < self.sample_every:
+        self.unsampled += 1
+        if self.unsampled < self.sample_every:
             return False
-        self._unsampled = 0
+        self.unsampled = 0
         return True
 
 

@@ -23,6 +23,7 @@ room for a new one.
 
 from __future__ import annotations
 
+import random
 from struct import Struct
 
 import attrs
@@ -228,6 +229,7 @@ def scan(
                     result = ScanResult.MALFORMED
                     break
                 flow, carries, rewritten = None, False, None
+                captures = sampled = False
                 if lane.flows is not None:
                     flow = lane.flows.get(key)
                     if flow is None:
@@ -240,15 +242,19 @@ def scan(
                             lane.held_since = lane.held_since or now
                             result = ScanResult.THROTTLED
                             break
-                        if flow._peeks:
+                        sampled = flow._is_sample_next()
+                        if flow._peeks or sampled:
                             shown, peeked = _peek(flow, buf, stop, end, number)
                             if peeked:
                                 result = ScanResult.MORE
                                 stop = peeked if peeked > stop else pos
                                 break
+                            if shown and sampled and not _follows(buf, stop, number):
+                                flow.unsampled = 0
                             header = b"" if shown else _header_at(buf, stop)
                             if len(header) >= CONTENT_MIN:
                                 carries, shown = flow._carries(header)
+                                sampled = sampled and not carries
                                 rules = None if shown else flow.header_rules
                                 if rules is not None and rules.asks(header):
                                     if spent >= PATIENCE:
@@ -256,15 +262,23 @@ def scan(
                                         break
                                     spent += rules.weight
                                     shown = not flow._passes_rules(header)
-                            if not shown and flow.captures >= 0:
+                            captures = flow.captures >= 0 or sampled
+                            if not shown and captures:
                                 found, last = _may_capture(lane, flow, buf, pos, stop, end, number, captured)
                                 if found is not None:
+                                    if found is ScanResult.SHOWN and sampled:
+                                        flow.unsampled = 0
                                     result, stop = found, last
                                     break
-                            if not shown and flow.rewrite is not None:
-                                rewritten = flow.rewrite.header(_header_at(buf, stop), out_largest)
+                            rewrite = flow.rewrite
+                            if not shown and rewrite is not None and (sampled or not rewrite.stamps):
+                                rewritten = rewrite.header(_header_at(buf, stop), out_largest)
                                 header_end = stop + len(header) + FRAME_OVERHEAD
                                 shown = rewritten is None or buf[header_end - 1] != FRAME_END
+                                # Others may choose among more: then not each of these is stamped.
+                                shown |= bool(rewrite.stamps) and rewrite.stamps != flow.sample_every
+                                if shown and sampled:
+                                    flow.unsampled = 0
                             if shown:
                                 result = ScanResult.SHOWN
                                 break
@@ -278,11 +292,19 @@ def scan(
                     if shown:
                         result = ScanResult.APART
                         break
-                if flow is not None and not flow.drop and not carries and flow._samples():
+                if flow is not None and not flow.drop and not carries and flow._samples() and not sampled:
                     result = ScanResult.SHOWN
                     break
-                if flow is not None and not flow.drop and flow.captures >= 0 and captured is not None:
-                    captured.append(capture(flow, buf, stop))
+                ids = b""
+                if flow is not None and flow.rewrite is not None and rewritten is not None and sampled:
+                    ids = _new_ids()
+                    rewritten = flow.rewrite.stamped(rewritten, ids)
+                if flow is not None and captures and captured is not None:
+                    sample = None
+                    if sampled:
+                        waited = now - lane.held_since if lane.held_since else 0.0
+                        sample = flow.sample_every, content.messages + 1, ids, waited
+                    captured.append(capture(flow, buf, stop, sample))
                 if flow is not None and flow.rewrite is not None and rewritten is not None:
                     assert made is not None, "who rewrites takes what is made"
                     spans.append((start, max(start, pos)))
@@ -380,8 +402,8 @@ def _peek(flow: Flow, buf: Buffer, at: int, end: int, number: int) -> tuple[bool
     """
     if end - at < 7:
         return False, 1
-    kind, channel, size = FRAME_HEAD.unpack_from(buf, at)
-    if kind != FRAME_HEADER or channel != number or size > PEEKED_HEADER:
+    size: int = FRAME_HEAD.unpack_from(buf, at)[2]
+    if not _follows(buf, at, number):
         return True, 0
     stop = at + size + FRAME_OVERHEAD
     if stop > end:
@@ -419,6 +441,17 @@ def _may_capture(
     if last < 0:
         return ScanResult.MORE, method if last == -1 else -last
     return None, at
+
+
+def _follows(buf: Buffer, at: int, number: int) -> bool:
+    """Whether the next frame is the message's header, and no larger than a scanner waits for."""
+    kind, channel, size = FRAME_HEAD.unpack_from(buf, at)
+    return bool(kind == FRAME_HEADER and channel == number and size <= PEEKED_HEADER)
+
+
+def _new_ids() -> bytes:
+    """Numbers of a trace and a span, neither of which is 0."""
+    return b"".join(random.randrange(1, 1 << 64).to_bytes(8, "little") for _ in range(3))
 
 
 def _peek_size(lane: Lane, buf: Buffer, at: int, end: int, number: int) -> tuple[bool, int]:

@@ -15,18 +15,29 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Where the headers are among the properties.
 _HEADERS_PLACE: Final = 2
+#: Bytes of a trace context, ``00-TRACE-SPAN-FLAGS``, and of the number of its trace.
+_CONTEXT: Final = 55
+_TRACE: Final = 16
 
 
 class Rewrite:
     """What becomes of the publishes of a flow."""
 
-    __slots__ = ("drops", "entries", "grows", "method", "sets")
+    __slots__ = ("drops", "entries", "grows", "method", "sets", "stamps")
 
-    def __init__(self, method: bytes, sets: tuple[bytes | None, ...], drops: int, entries: bytes) -> None:
+    def __init__(
+        self, method: bytes, sets: tuple[bytes | None, ...], drops: int, entries: bytes, stamps: int = 0
+    ) -> None:
         """``method`` is the payload of its frame. ``sets`` are the values of properties, encoded, from the
         highest flag on; None: as it is. ``drops`` are the flags of those that are left out, where there are
         any. ``entries`` come behind the headers that there are, encoded.
+
+        ``stamps``: only samples are changed, while one message in so many is one. The entries end in a trace
+        context, which gets a trace and a span of its own each time.
         """
+        if stamps and len(entries) < _CONTEXT:
+            raise ValueError("what is stamped ends in a trace context")
+        self.stamps = stamps
         self.method, self.sets, self.drops, self.entries = method, sets, drops, entries
         #: Bytes that a header gains, at most.
         self.grows = 4 + len(entries) + sum(len(value) for value in sets if value is not None)
@@ -61,6 +72,13 @@ class Rewrite:
             told |= flag
             pieces.append(there)
         return payload[: CONTENT.size] + told.to_bytes(2, "big") + b"".join(pieces)
+
+    def stamped(self, header: bytes, ids: bytes) -> bytes:
+        """What ``header`` has made, with the numbers of a trace, of 16 bytes, and of a span, of 8."""
+        # Behind it are properties that nobody has changed.
+        at = header.index(self.entries) + len(self.entries) - _CONTEXT
+        trace, span = ids[:_TRACE].hex().encode(), ids[_TRACE:].hex().encode()
+        return header[: at + 3] + trace + b"-" + span + header[at + 3 + 2 * len(ids) + 1 :]
 
     def frames(self, channel: int, header: bytes) -> bytes:
         """The method, and the header that ``header`` has made."""

@@ -83,6 +83,14 @@ def delivery_key(frame: bytes) -> bytes:
     return frame[1:3] + frame[11:end] + frame[end + 9 : -1]
 
 
+def stamp(trace: bytes = b"0" * 32, span: bytes = b"0" * 16) -> bytes:
+    """A trace context."""
+    return b"00-" + trace + b"-" + span + b"-03"
+
+
+STAMP = stamp()
+
+
 @attrs.define
 class Seen:
     """What a driver of the scanner saw: forwarded bytes, upcalls with their frames, and what was captured of
@@ -90,7 +98,7 @@ class Seen:
 
     forwarded: bytes = b""
     upcalls: list[tuple[ScanResult, bytes]] = attrs.field(factory=list)
-    captured: list[tuple[object, int, bytes, bytes]] = attrs.field(factory=list)
+    captured: list[tuple[object, int, bytes, bytes, captures.Sample | None]] = attrs.field(factory=list)
     rest: bytes = b""
 
 
@@ -120,8 +128,15 @@ def drive(
             made = bytearray()
             at, result, end = scanner.scan(lane, chunk, pos, len(chunk), now, spans, captured, made)
             assert not (made and spans)
+            for flow, number, header, body, sample in captured:
+                if sample is not None and sample[2]:
+                    # Others each time.
+                    trace, span = sample[2][:16].hex().encode(), sample[2][16:].hex().encode()
+                    assert made.count(stamp(trace, span)) == 1
+                    made = made.replace(stamp(trace, span), STAMP)
+                    sample = *sample[:2], b"stamped", sample[3]
+                seen.captured.append(((flow.notes or {})["it"], number, header, body, sample))
             seen.forwarded += made
-            seen.captured += [((flow.notes or {})["it"], *rest) for flow, *rest in captured]
             assert pos <= at <= len(chunk)
             for first, last in spans:
                 assert pos <= first < last <= at
@@ -495,7 +510,7 @@ def test_what_is_captured_passes_and_is_told_afterwards(scanner: ModuleType) -> 
     assert seen.upcalls == []
     assert len(seen.forwarded) == len(data)
     assert seen.captured == [
-        ("it", 2, encode_header(ContentHeader(60, len(body), PROPERTIES)), body[:3]) for body in bodies
+        ("it", 2, encode_header(ContentHeader(60, len(body), PROPERTIES)), body[:3], None) for body in bodies
     ]
     assert flow.messages == 3
 
@@ -506,7 +521,7 @@ def test_a_message_in_pieces_that_may_be_captured_is_waited_for(scanner: ModuleT
         up, _ = capturing(scanner, 3)
         seen = drive(scanner, up, data, [cut])
         assert (seen.forwarded, seen.upcalls) == (data, [])
-        assert [body for *_, body in seen.captured] == [b"123"]
+        assert [body for *_, body, _ in seen.captured] == [b"123"]
 
 
 def test_the_end_of_a_body_is_waited_for_once_its_frame_has_begun(scanner: ModuleType) -> None:
@@ -551,6 +566,113 @@ def test_a_scan_captures_so_many_and_no_more(scanner: ModuleType) -> None:
     seen = drive(scanner, up, data)
     assert [result for result, _ in seen.upcalls] == [ScanResult.JUDGED] * 2
     assert (seen.forwarded, len(seen.captured)) == (data, 2 * tables.CAPTURED_MESSAGES + 1)
+
+
+def sampling(
+    scanner: ModuleType, every: int, *, stamps: int = 0, out: int = 131072
+) -> tuple[reference.Lane, reference.Flow]:
+    """Samples are captured, three bytes of each, and stamped where ``stamps`` says of how many."""
+    up = lane(scanner, flows=True, frame_max=131072, out=out)
+    assert up.flows is not None
+    flow = scanner.Flow(show=Show.HEADER)
+    assert flow.capture_samples("it", "it", 3)
+    if stamps:
+        flow.rewrite_by(stamping(scanner, stamps))
+    flow.sample_every = every
+    up.flows.install(flow_key(), flow)
+    return up, flow
+
+
+def stamping(scanner: ModuleType, every: int) -> reference.Rewrite:
+    entries = amqp.BasicProperties(headers=Table.of({"traceparent": STAMP.decode()})).encode()[6:]
+    method = amqp.BasicPublish(exchange="x", routing_key="k").encode()
+    made: reference.Rewrite = scanner.Rewrite(method, (None,) * 14, 0, entries, every)
+    return made
+
+
+def stamped(body: bytes = b"hello", headers: dict[str, object] | None = None) -> bytes:
+    properties = attrs.evolve(PROPERTIES, headers=Table.of({**(headers or {}), "traceparent": STAMP.decode()}))
+    return publish(body=body, properties=properties)
+
+
+def test_samples_are_captured_and_nothing_else_is(scanner: ModuleType) -> None:
+    up, flow = sampling(scanner, 3)
+    data = publish() * 7
+    seen = drive(scanner, up, data, control={flow_key(): flow})
+    assert (seen.forwarded, seen.upcalls, flow.messages) == (data, [], 7)
+    header = encode_header(ContentHeader(60, 5, PROPERTIES))
+    assert seen.captured == [("it", 1, header, b"hel", (3, number, b"", 0.0)) for number in (3, 6)]
+    # Where each is captured, it is told which are samples.
+    flow.capture("each", None, 4)
+    assert [(body, sample) for *_, body, sample in drive(scanner, up, data).captured] == [
+        (b"hell", (3, 7 + number, b"", 0.0) if number in (2, 5) else None) for number in range(1, 8)
+    ]
+
+
+def test_a_sample_that_cannot_be_captured_is_shown_and_counts_as_one(scanner: ModuleType) -> None:
+    large = publish(body=b"x" * tables.CAPTURED_BYTES, frame_max=131072)
+    headers = publish(properties=amqp.BasicProperties(headers=Table.of({"x": "y" * 5000})), frame_max=8192)
+    for data in (large, headers):
+        up, flow = sampling(scanner, 2)
+        seen = drive(scanner, up, data * 4 + publish(), control={flow_key(): flow})
+        shown = [result for result, _ in seen.upcalls]
+        assert (shown, seen.captured) == ([ScanResult.SHOWN, ScanResult.HEADER] * 2, [])
+        assert flow.unsampled == 1
+
+
+def test_who_has_to_be_shown_samples_is_shown_them(scanner: ModuleType) -> None:
+    up, flow = sampling(scanner, 2, stamps=2)
+    flow.show_samples()
+    assert flow.rewrite is None
+    seen = drive(scanner, up, publish() * 2, control={flow_key(): flow})
+    assert ([result for result, _ in seen.upcalls], seen.captured) == (
+        [ScanResult.SHOWN, ScanResult.HEADER],
+        [],
+    )
+    # So is a policy that looks at each.
+    for other in (flow, scanner.Flow(sample_every=1)):
+        assert not other.capture_samples("it", "it", 3)
+        assert other.samples == -1
+
+
+def test_samples_get_a_trace_context_of_their_own(scanner: ModuleType) -> None:
+    up, flow = sampling(scanner, 2, stamps=2)
+    with_header = publish(properties=attrs.evolve(PROPERTIES, headers=Table.of({"a": 1})))
+    seen = drive(scanner, up, publish() * 2 + publish(body=b"") + with_header, control={flow_key(): flow})
+    assert seen.upcalls == []
+    assert seen.forwarded == publish() + stamped() + publish(body=b"") + stamped(headers={"a": 1})
+    assert [sample for *_, sample in seen.captured] == [(2, 2, b"stamped", 0.0), (2, 4, b"stamped", 0.0)]
+    # What was captured is what came.
+    assert seen.captured[0][2] == encode_header(ContentHeader(60, 5, PROPERTIES))
+
+
+def test_stamps_are_numbers_of_their_own(scanner: ModuleType) -> None:
+    up, _ = sampling(scanner, 1, stamps=1)
+    chunk, found = bytearray(publish() * 200), list[captures.Captured]()
+    scanner.scan(up, chunk, 0, len(chunk), 1.0, [], found, bytearray())
+    ids = [sample[2] for *_, sample in found if sample is not None]
+    assert len({one[:16] for one in ids}) == len({one[16:] for one in ids}) == 200
+    assert {len(one) for one in ids} == {24}
+
+
+@pytest.mark.parametrize("how", ["another share", "no room", "carries"])
+def test_what_cannot_be_stamped_is_shown(scanner: ModuleType, how: str) -> None:
+    up, flow = sampling(scanner, 1, stamps=2 if how == "another share" else 1)
+    data = publish(properties=tracing("00")) if how == "carries" else publish()
+    if how == "no room":
+        up.out_frame_max = 60
+    seen = drive(scanner, up, data, control={flow_key(): flow})
+    assert seen.upcalls[0][0] is ScanResult.SHOWN
+    assert seen.captured == []
+
+
+def test_a_sample_tells_how_long_it_waited_for_a_limit(scanner: ModuleType) -> None:
+    up, flow = sampling(scanner, 1)
+    flow.message_buckets = (scanner.Bucket(10.0, 1.0),)
+    assert drive(scanner, up, publish() * 2, now=100.0).upcalls == [(ScanResult.THROTTLED, b"")]
+    *_, sample = drive(scanner, up, publish(), now=100.25).captured[0]
+    assert sample is not None
+    assert sample[3] == pytest.approx(0.25)
 
 
 def test_acks_are_shown_once_they_are_asked_for(scanner: ModuleType) -> None:
@@ -857,15 +979,21 @@ def scene(
         module.Flow((bucket,), (), 2, Show.BODY, peek_flags=1 << 9),
         module.Flow(),
         module.Flow((), (), 3, Show.HEADER, peek_flags=1 << 9),
+        module.Flow(),
+        module.Flow(peek_flags=1 << 9),
     ]
+    for number, every in ((16, 2), (17, 3)):
+        kinds[number].capture_samples("it", number, 5)
+        kinds[number].sample_every = every
     kinds[14].rewrite_by(rewriting(module))
     kinds[15].rewrite_by(rewriting(module, b"\3new" + b"t\1"))
     kinds[15].capture("it", 15, 5)
-    for number, size in ((9, 3), (12, 20), (13, 0)):
+    for number, size in ((9, 3), (12, 20), (13, 0), (17, 2)):
         kinds[number].capture("it", number, size)
     for flow in (*kinds[:4], kinds[9]):
         flow.meter = shared if flow.drop or flow.sample_every else module.Meter("one", book)
     keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c", "aab", "d", "dd", "cd", "bc", "ca", "da", "ac"]
+    keys += ["cc", "db"]
     made.channels.show_settles(2)
     if side is Side.UPSTREAM:
         made.channels.show_acks(2)
@@ -933,8 +1061,16 @@ def neighbours(
         "captured": module.Flow(messages, octets),
         "captured shut": module.Flow(messages, octets),
         "rewritten": module.Flow(messages, octets),
+        "samples": module.Flow(messages, octets),
+        "stamped": module.Flow(messages, octets, peek_contexts=1),
+        "stamped others": module.Flow(messages, octets),
     }
     flows["rewritten"].rewrite_by(rewriting(module))
+    for key, every in (("samples", 2), ("stamped", 2), ("stamped others", 1)):
+        flows[key].capture_samples("it", key, 3)
+        if key != "samples":
+            flows[key].rewrite_by(stamping(module, 2))
+        flows[key].sample_every = every
     gate = module.CaptureGate()
     if burst < 10:
         gate.shut()
@@ -982,10 +1118,15 @@ publishes = st.lists(
                     "captured shut",
                     "rewritten",
                     "rewritten",
+                    "samples",
+                    "samples",
+                    "stamped",
+                    "stamped",
+                    "stamped others",
                 ]
             ),
             body=st.binary(max_size=4),
-            properties=st.sampled_from([PROPERTIES] * 3 + [WITH_CC, WITH_OTHER]),
+            properties=st.sampled_from([PROPERTIES] * 3 + [WITH_CC, WITH_OTHER, tracing("00")]),
         ),
         st.sampled_from(["", "end", "string", "other"]).flatmap(
             lambda how: st.sampled_from([""] * 9 + [how])

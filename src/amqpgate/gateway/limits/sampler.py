@@ -70,9 +70,6 @@ class Sampler:
 class Sampling:
     """Which messages of its flows a session is shown, to choose among them."""
 
-    #: A new flow whose first message is shown.
-    _first: Flow | None = attrs.field(default=None, init=False)
-
     def enlist(self, flow: Flow, samplers: Sequence[Sampler]) -> None:
         """A flow is about to be installed, among whose messages these choose."""
         if not samplers:
@@ -82,15 +79,14 @@ class Sampling:
             # Others choose among those that carry a trace context, too.
             flow.show_contexts()
         if not flow.sample_every:
-            flow.sample_every = samplers[0].first(_every(samplers))
-            self._first = flow if flow.sample_every == 1 else None
+            flow.sample_every = _every(samplers)
+            flow.unsampled = flow.sample_every - samplers[0].first(flow.sample_every)
 
     def weigh(self, flow: Flow, samplers: Sequence[Sampler]) -> int:
         """How many messages the one that is being shown stands for; 0: nobody chooses among them."""
-        first, self._first = self._first, None
         if not samplers:
             return 0
-        if flow.sample_every == 1 and flow is not first:
+        if flow.sample_every == 1:
             return 1  # a policy looks at every one, or all are chosen
         flow.sample_every = _every(samplers)
         return flow.sample_every

@@ -150,6 +150,13 @@ class SessionPolicies:
         """The flow of messages like this one is about to be installed."""
         for observer in self.watchers:
             observer.meters(message, flow)
+        if flow.samples >= 0 and not all(
+            observer.part in (flow.notes or {})
+            for observer in self.watchers
+            if any(sampler.every for sampler in observer.samplers(message, flow))
+        ):
+            # Who chooses, and captures nothing, has to be shown them.
+            flow.show_samples()
         samplers = self._samplers(message, flow)
         if samplers:
             self.sampling = self.sampling or Sampling()

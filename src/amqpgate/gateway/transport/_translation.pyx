@@ -9,12 +9,12 @@ from libc.string cimport memcpy
 
 import os
 import socket
-import ssl
 
 from amqpgate.datapath.budgets import TURN as _TURN
+from amqpgate.datapath.tls import has_ended, is_tls, would_block
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.transport.translation import (
-    AGAIN, ENDED, PIECE as _PIECE, READ as _READ, RECORD as _RECORD, WOULD_BLOCK, Nothing, failure, hung_up,
+    AGAIN, PIECE as _PIECE, READ as _READ, RECORD as _RECORD, Nothing, failure, hung_up,
 )
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
 
@@ -74,7 +74,7 @@ cdef class Translation:
 
     def __init__(self, inner, translator, bytes first, clock, Py_ssize_t most_unsent):
         self.inner = inner
-        self.is_tls_ = isinstance(inner, ssl.SSLSocket)
+        self.is_tls_ = is_tls(inner)
         self.is_plain = type(inner) is PLAIN
         self.translator = translator
         self.clock = clock
@@ -239,9 +239,9 @@ cdef class Translation:
                 data = PyBytes_FromStringAndSize(<char*>received, got)
             else:
                 data = self.inner.recv(READ)
-        except WOULD_BLOCK:
+        except would_block():
             return None
-        except ENDED:
+        except has_ended():
             data = b""
         except OSError as error:
             self.is_over, self.why = True, error
@@ -366,7 +366,7 @@ cdef class Translation:
                 else:
                     with memoryview(self.out) as view:
                         sent = self.inner.send(view[:size])
-            except WOULD_BLOCK:
+            except would_block():
                 return None
             except OSError as error:
                 self.broken = error

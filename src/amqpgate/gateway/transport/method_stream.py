@@ -16,6 +16,7 @@ from typing import Final
 
 from amqpgate.bridge import NATIVE, Interpreter, Translator, relayed
 from amqpgate.datapath.engine import BufferedSocket, HandedOverSocket, Socket
+from amqpgate.datapath.tls import has_ended, is_tls, wants_read, wants_write
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.transport import repeated
 from amqpgate.gateway.transport.translated_socket import TranslatedSocket
@@ -97,7 +98,7 @@ class MethodStream:
 
     @property
     def is_tls(self) -> bool:
-        return isinstance(self.inner, ssl.SSLSocket)
+        return is_tls(self.inner)
 
     async def start_tls(self, context: ssl.SSLContext, *, server_side: bool, name: str | None = None) -> None:
         """Do the TLS handshake. Bytes received before it must have been consumed exactly.
@@ -135,7 +136,7 @@ class MethodStream:
         source = self.inner if self.translated is None else self.translated
         if self._is_asked:
             self._is_asked = False
-            if not isinstance(source, ssl.SSLSocket | TranslatedSocket):
+            if not (isinstance(source, TranslatedSocket) or is_tls(source)):
                 self._at_once = 0
                 await wait_readable(source)
         while True:
@@ -147,13 +148,13 @@ class MethodStream:
                     await wait_readable(self.inner)
                 else:
                     await _until_more(self.translated)
-            except ssl.SSLWantReadError:
+            except wants_read():
                 self._at_once = 0
                 await wait_readable(self.inner)
-            except ssl.SSLWantWriteError:
+            except wants_write():
                 self._at_once = 0
                 await wait_writable(self.inner)
-            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            except has_ended():
                 return b""
             except OSError as error:
                 raise StreamClosedError(str(error)) from error
@@ -181,9 +182,9 @@ class MethodStream:
                 if sent == len(rest):
                     return
                 rest = memoryview(rest)[sent:]
-            except (BlockingIOError, ssl.SSLWantWriteError):
+            except (BlockingIOError, *wants_write()):
                 await wait_writable(self.inner)
-            except ssl.SSLWantReadError:
+            except wants_read():
                 await wait_readable(self.inner)
             except OSError as error:
                 raise StreamClosedError(str(error)) from error
@@ -274,7 +275,7 @@ class MethodStream:
             with contextlib.suppress(StreamClosedError):
                 await _send_all(translated, b"")
         with contextlib.suppress(OSError, ValueError):
-            if isinstance(self.inner, ssl.SSLSocket):
+            if is_tls(self.inner):
                 self.inner.unwrap()  # sends close_notify; the peer's own is not waited for
         with contextlib.suppress(OSError):
             self.inner.shutdown(socket.SHUT_WR)

@@ -135,7 +135,7 @@ def _server_context(tls: ListenerTls) -> ssl.SSLContext:
 
 def _context_with(tls: ListenerTls, cert: Path, key: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = _VERSIONS[tls.min_version]
+    context.minimum_version = ssl.TLSVersion[tls.min_version.replace(".", "_")]
     # OpenSSL gives two, for browsers, which open several connections at once. Each costs 33 us, a 14th of the
     # handshake (spec/decisions/0042-tls-sessions-and-the-kernel.md).
     context.num_tickets = 1
@@ -154,9 +154,6 @@ def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
-
-
-_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
 #: The short names of RFC 4514, section 3, by OpenSSL's long ones.

@@ -9,13 +9,13 @@ import errno
 import os
 import select
 import socket
-import ssl
 from collections.abc import Callable
 from typing import Final
 
 from amqpgate.bridge import Relayed, RelayedTranslator, Translator
 from amqpgate.datapath.budgets import TURN
 from amqpgate.datapath.engine import Bytes
+from amqpgate.datapath.tls import has_ended, is_tls, would_block
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
 
@@ -29,9 +29,6 @@ PIECE: Final = 4 * 1024
 
 #: What the system says where there is nothing now; asked once, for it looks at the locale each time.
 AGAIN: Final = os.strerror(errno.EAGAIN)
-WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-#: A peer that drops TCP without close_notify, too.
-ENDED = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 
 
 class PlainTranslation:
@@ -109,7 +106,7 @@ class PlainTranslation:
     def pending(self) -> bool:
         if self.translator.has_frames or self._is_over:
             return True
-        has_input = self._input or (isinstance(self.inner, ssl.SSLSocket) and self.inner.pending())
+        has_input = self._input or (is_tls(self.inner) and self.inner.pending())
         return bool(has_input) and self._wants_bytes()
 
     @property
@@ -164,7 +161,7 @@ class PlainTranslation:
             if data is None:
                 return False
             # A socket that gave less than it was asked for has nothing more; TLS gives a record at a time.
-            goes_on = len(data) == READ or isinstance(self.inner, ssl.SSLSocket)
+            goes_on = len(data) == READ or is_tls(self.inner)
             piece = data
             if len(data) > PIECE:
                 piece, self._input = data[:PIECE], memoryview(data)[PIECE:]
@@ -184,9 +181,9 @@ class PlainTranslation:
         """Read once; ``b""`` at the end, None where nothing has come."""
         try:
             data = self.inner.recv(READ)
-        except WOULD_BLOCK:
+        except would_block():
             return None
-        except ENDED:
+        except has_ended():
             data = b""
         except OSError as error:
             self._is_over, self._why = True, error
@@ -283,7 +280,7 @@ class PlainTranslation:
             try:
                 with memoryview(self._out) as view:
                     sent = self.inner.send(view[:RECORD])
-            except WOULD_BLOCK:
+            except would_block():
                 break
             except OSError as error:
                 self._broken = error

@@ -24,6 +24,7 @@ import trio
 from amqpgate.bridge import VERSIONS, AnyVersion, Interpreter, TranslatedVersion, for_broker
 from amqpgate.bridge.v0_9_1 import VERSION as NATIVE
 from amqpgate.config import Address, Upstream
+from amqpgate.datapath.tls import tls_errors
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.transport.connecting import begin, connect
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, prepare
@@ -319,7 +320,7 @@ async def dial(
         raise UpstreamUnavailableError(
             f"upstream {address} did not answer within {upstream.connect_timeout:g} s"
         ) from None
-    except ssl.SSLError as error:
+    except tls_errors() as error:
         _drop(hop)
         if isinstance(error, ssl.SSLCertVerificationError):
             why = f"its certificate is not trusted: {error.verify_message}"

@@ -125,6 +125,19 @@ class SpanMaker:
         given = (one.get_span_context().trace_flags for one in (root, random, other))
         return cls(take, tracer.id_generator, root.resource, root.instrumentation_scope, tuple(given))  # type: ignore[arg-type]
 
+    @property
+    def blank(self) -> SpanContext:
+        """The context of a span without a parent whose numbers are not known yet."""
+        return SpanContext(1, 1, False, self._flags[0])
+
+    def stamped(
+        self, name: str, kind: SpanKind, attributes: dict[str, Value], ids: bytes, at: int
+    ) -> OpenSpan:
+        """As ``start``, of one without a parent, whose numbers are given: of its trace 16 bytes, and its own."""
+        trace, span = int.from_bytes(ids[:16], "big"), int.from_bytes(ids[16:], "big")
+        context = SpanContext(trace, span, False, self._flags[0])
+        return _CompactSpan(self, name, kind, context, None, None, at, attributes)
+
     def start(
         self,
         name: str,

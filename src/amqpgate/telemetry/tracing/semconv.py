@@ -72,6 +72,10 @@ class Names:
             return cls(before=True, since=True)
         return cls(before=False, since=True) if "messaging" in said else cls()
 
+    def of(self, key: Key) -> tuple[str, ...]:
+        """The names of one."""
+        return (*key.value[:1] * self.before, *key.value[1:] * self.since)
+
     def attributes(self, values: Mapping[Key, Value | None]) -> dict[str, Value]:
         """As OpenTelemetry takes them; those without a value are left out."""
         named: dict[str, Value] = {}

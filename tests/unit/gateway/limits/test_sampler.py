@@ -32,7 +32,7 @@ def test_each_gets_its_share(shares: tuple[float, ...], keys: int) -> None:
             flow = Flow()
             sampling.enlist(flow, samplers)
             assert flow.show == Show.HEADER
-            flows[key] = flow, [0]
+            flows[key] = flow, [flow.unsampled]
         flow, unsampled = flows[key]
         unsampled[0] += 1
         if unsampled[0] < flow.sample_every:

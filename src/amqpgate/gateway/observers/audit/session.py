@@ -204,7 +204,7 @@ class AuditObserver(SessionObserver):
         return frames
 
     def captured(self, side: Side, messages: Sequence[Captured]) -> None:
-        kinds = [((flow.notes or {}).get(PART), header, body) for flow, _, header, body in messages]
+        kinds = [((flow.notes or {}).get(PART), header, body) for flow, _, header, body, _ in messages]
         self.writer.messages(
             [(kind, header, body) for kind, header, body in kinds if isinstance(kind, CapturedKind)]
         )

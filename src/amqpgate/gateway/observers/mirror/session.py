@@ -4,8 +4,7 @@
 
     method ── shown ─▶ held until its header ─▶ allowed, and chosen ─▶ body frames: copied, and passed on
                                                        └─ not chosen ─▶ the body by the data path
-    or, where none is passed over and the broker gets them as they came: captured on the data path, and told
-    of when it has passed
+    or, where the broker gets them as they came: captured on the data path, and told of when it has passed
 
 Which are shown, and which of them are chosen: `limits.sampler`. Whatever becomes of a copy, the message goes
 its way: nothing here waits, refuses or raises.
@@ -44,14 +43,16 @@ _USER_ID: Final = PROPERTY_FLAGS["user_id"]
 
 @attrs.frozen(eq=False)
 class CopiedKind:
-    """Publishes of one flow, each of which is copied."""
+    """Publishes of one flow, each of which is copied, or samples of which are."""
 
     exchange: str
     routing_key: str
+    is_sampled: bool = False
 
 
-def _is_captured(flow: Flow) -> bool:
-    return PART in (flow.notes or {})
+def _copies_each(flow: Flow) -> bool:
+    kind = (flow.notes or {}).get(PART)
+    return isinstance(kind, CopiedKind) and not kind.is_sampled
 
 
 @attrs.frozen(eq=False)
@@ -90,7 +91,7 @@ class MirrorObserver(SessionObserver):
         feed = self.feed
         if feed is None or message.operation is None or not feed.mirror.wants(message.method.exchange):
             return ()
-        return () if _is_captured(flow) else (feed.sampler,)
+        return () if _copies_each(flow) else (feed.sampler,)
 
     def meters(self, message: Message, flow: Flow) -> None:
         feed, method = self.feed, message.method
@@ -99,17 +100,20 @@ class MirrorObserver(SessionObserver):
             and self.is_native
             and message.operation is not None
             and flow.rewrite is None
-            and feed.sampler.every == 1
             and feed.mirror.wants(method.exchange)
         ):
-            flow.capture(PART, CopiedKind(method.exchange, method.routing_key), feed.mirror.max_body_bytes)
+            kind, most = CopiedKind(method.exchange, method.routing_key), feed.mirror.max_body_bytes
+            if feed.sampler.every == 1:
+                flow.capture(PART, kind, most)
+            elif feed.sampler.every:
+                flow.capture_samples(PART, attrs.evolve(kind, is_sampled=True), most)
 
     def released(self, release: Release, frames: bytes) -> bytes:
         """Begin the copy of a publish if it is to be copied, as the primary broker gets it."""
         held, feed = release.held, self.feed
         if feed is not None and feed.mirror.wants(held.method.exchange):
             # Of those that are captured each that is shown stands for itself.
-            weight = 1 if _is_captured(held.flow) else held.weight
+            weight = 1 if _copies_each(held.flow) else held.weight
             self._copy(feed, release, frames, weight)
         return frames
 
@@ -117,12 +121,15 @@ class MirrorObserver(SessionObserver):
         feed = self.feed
         if feed is None or side is not Side.CLIENT:
             return
-        for flow, channel, header, body in messages:
+        for flow, channel, header, body, sample in messages:
             kind = (flow.notes or {}).get(PART)
             if isinstance(kind, CopiedKind):
-                self._copy_captured(feed, kind, channel, header, body)
+                weight = 1 if not kind.is_sampled else sample[0] if sample is not None else 0
+                if weight and feed.sampler.count(weight):
+                    self._copy_captured(feed, kind, channel, header, body)
 
     def _copy_captured(self, feed: Feed, kind: CopiedKind, channel: int, header: bytes, body: bytes) -> None:
+        """One that is chosen."""
         queue = feed.queue
         user = None
         if int.from_bytes(header[_FLAGS], "big") & _USER_ID:
@@ -131,8 +138,6 @@ class MirrorObserver(SessionObserver):
             user = properties.user_id
         size = int.from_bytes(header[_SIZE], "big")
         message = MirroredMessage(kind.exchange, kind.routing_key, header, size, user)
-        if not feed.sampler.count(1):
-            return
         queue.account.sampled()
         why = self._left_out(feed, channel, size)
         if why is not None:

@@ -11,19 +11,24 @@ that are alike have one here, in which they are counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 import attrs
 
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
-from amqpgate.gateway.observers.tap.taps import Tap, TapRegistry
-from amqpgate.policy import Operation
-from amqpgate.policy.kinds.audit import AuditDecision
+from amqpgate.gateway.observers.tap.taps import PART, Tap, TapRegistry
+from amqpgate.gateway.session.observer import Sent
+from amqpgate.policy import Operation, Verdict
+from amqpgate.policy.engine.verdicts import UNRESTRICTED
+from amqpgate.policy.kinds.audit import NOT_AUDITED, AuditDecision
+from amqpgate.telemetry.answers import JSON
 from amqpgate.wire.codec import ContentHeader
+from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Flows that are watched of one session. With more all are forgotten, and those that go on are watched anew.
 MOST_WATCHED: Final = 4096
@@ -40,12 +45,21 @@ class Watched:
     operation: Operation
     taps: tuple[Tap, ...]
     decision: AuditDecision
+    verdict: Verdict
+    method: Sent | amqp.BasicPublish
     #: A policy is shown every one of them anyway.
     is_always: bool
     #: It shows nothing to taps, and waits for room.
     is_muted: bool = False
+    #: What a line says of each of its messages, once there has been one.
+    line: dict[str, JSON] | None = None
+    #: Whether more is told of each than that: what an audit policy lets out, or its frames.
+    tells_more: bool = attrs.field(init=False)
     #: Messages that the taps know of.
     _counted: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.tells_more = self.decision.reads_messages or any(tap.order.frames for tap in self.taps)
 
     def count(self) -> None:
         """Tell the taps how many have passed."""
@@ -104,18 +118,22 @@ class Watches:
         """Where messages are counted that have no flow on the data path."""
         return self._alike.get(what)
 
-    def watch(self, flow: Flow, operation: Operation, taps: tuple[Tap, ...], decision: AuditDecision) -> None:
-        """A flow is about to be installed that these taps are about."""
-        watched = self._add(Watched(flow, operation, taps, decision, flow.sample_every == 1))
+    def watch(self, watched: Watched, *, captures: bool) -> None:
+        """A flow is about to be installed that taps are about; whether what they are shown may be captured."""
+        flow = self._add(watched).flow
+        if captures:
+            flow.capture_samples(PART, watched, watched.decision.reads_body)
         flow.show = max(flow.show, Show.HEADER)
         if not watched.is_open:
             self.tapping.muted(watched)
 
     def watch_alike(
-        self, what: Alike, operation: Operation, taps: tuple[Tap, ...], decision: AuditDecision
+        self, what: Alike, operation: Operation, taps: tuple[Tap, ...], method: Sent
     ) -> Watched:
         """As ``watch``, of messages that have no flow on the data path."""
-        watched = self._add(Watched(Flow(), operation, taps, decision, is_always=True))
+        watched = self._add(
+            Watched(Flow(), operation, taps, NOT_AUDITED, UNRESTRICTED, method, is_always=True)
+        )
         self._alike[what] = watched
         return watched
 
@@ -142,6 +160,25 @@ class Watches:
         """Who chooses among the messages of a flow."""
         watched = self._watched.get(flow)
         return [] if watched is None else [tap.sampler for tap in watched.taps]
+
+    def captured(self, messages: Sequence[Captured]) -> Iterator[tuple[Watched, list[Tap], Captured]]:
+        """Those that have passed, and are for taps; and for which."""
+        full: dict[Flow, Watched] = {}
+        for message in messages:
+            flow, sample = message[0], message[4]
+            watched = None if sample is None else (flow.notes or {}).get(PART)
+            if sample is None or not isinstance(watched, Watched) or watched.is_muted:
+                continue
+            taps = [tap for tap in watched.taps if tap.sampler.count(sample[0]) and self.tapping.spend(tap)]
+            if taps:
+                yield watched, taps, message
+            else:
+                full[flow] = watched
+        for flow, watched in full.items():
+            if not watched.is_open:
+                if len(flow.notes or ()) == 1:
+                    watched.hide(())
+                self.tapping.muted(watched)
 
     def shows(self, flow: Flow, samplers: Sequence[Sampler]) -> bool:
         """Whether a message that is shown may be for a tap; ``samplers`` are all who choose now."""

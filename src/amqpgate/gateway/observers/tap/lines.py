@@ -86,18 +86,24 @@ def line_of(told: Told, *, frames: bool = False) -> dict[str, JSON]:
             line[name] = _cut(value) if isinstance(value, str) else value
     if told.body_size is not None:
         line["body_size"] = told.body_size
-    if said is not None and said.headers is not None:
-        line |= {
-            "properties": _cut(json_of(said.properties or {})),
-            "headers": _cut(json_of(said.headers)),
-        }
-    if said is not None and said.body is not None:
-        line["body"] = base64.b64encode(said.body[:LONGEST]).decode()
-        line["body_cut"] = said.is_cut or len(said.body) > LONGEST
+    if said is not None:
+        line |= said_of(said)
     if told.broker is not None:
         line["broker"] = told.broker
     if frames:
         line["frames"] = base64.b64encode(frames_of(told)).decode()
+    return line
+
+
+def said_of(said: Audited) -> dict[str, JSON]:
+    """What an audit policy lets out of a message."""
+    line: dict[str, JSON] = {}
+    if said.headers is not None:
+        line["properties"] = _cut(json_of(said.properties or {}))
+        line["headers"] = _cut(json_of(said.headers))
+    if said.body is not None:
+        line["body"] = base64.b64encode(said.body[:LONGEST]).decode()
+        line["body_cut"] = said.is_cut or len(said.body) > LONGEST
     return line
 
 

@@ -15,7 +15,7 @@ from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.gateway.observers.audit.channel import Reading
 from amqpgate.gateway.observers.audit.columns import kind_of
 from amqpgate.gateway.observers.audit.session import room_for
-from amqpgate.gateway.observers.tap.flows import Watches
+from amqpgate.gateway.observers.tap.flows import Watched, Watches
 from amqpgate.gateway.observers.tap.lines import Told
 from amqpgate.gateway.observers.tap.scope import Scope, header_in, tell
 from amqpgate.gateway.observers.tap.taps import Tap
@@ -25,6 +25,7 @@ from amqpgate.policy import Operation, Verdict
 from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.kinds.audit import BEYOND
 from amqpgate.telemetry.answers import JSON
+from amqpgate.wire.generated import v0_9_1 as amqp
 
 
 @attrs.define(weakref_slot=False)
@@ -45,12 +46,15 @@ class TappedPublishes:
     #: By channel.
     _readings: dict[int, _Reading] = attrs.field(factory=dict, init=False)
 
-    def begins(self, flow: Flow, operation: Operation, verdict: Verdict) -> None:
+    def begins(
+        self, flow: Flow, method: amqp.BasicPublish, operation: Operation, verdict: Verdict, *, captures: bool
+    ) -> None:
         """A flow is about to be installed; policies have said how much of it they are shown."""
         decision = self.scope.decide(operation)
         taps = () if decision.is_silent else self.scope.matching(operation, verdict)
         if taps:
-            self.watches.watch(flow, operation, taps, decision)
+            watched = Watched(flow, operation, taps, decision, verdict, method, flow.sample_every == 1)
+            self.watches.watch(watched, captures=captures)
 
     def passed(
         self,

@@ -7,6 +7,7 @@ either.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -14,11 +15,14 @@ from typing import Final
 import attrs
 
 from amqpgate.bridge import Interpreter
+from amqpgate.datapath.captures import Captured
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.observers.tap.lines import Told, line_of
+from amqpgate.gateway.observers.tap.flows import Watched
+from amqpgate.gateway.observers.tap.lines import Told, line_of, said_of
 from amqpgate.gateway.observers.tap.taps import Tap, TapRegistry
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.policy import Operation, PolicySet, Principal, Verdict
+from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.engine.taps import DELIVER, GOT, RETURNED
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.policy.kinds.audit import NOT_AUDITED, AuditDecision, SessionAudit
@@ -27,6 +31,8 @@ from amqpgate.wire.codec import ContentHeader, decode_header
 from amqpgate.wire.method import Method
 
 _OF_MESSAGES: Final[dict[str, str | None]] = {"verdict": UNRESTRICTED.effect, "destination": None}
+#: Of the payload of a content header: the size of the body.
+_SIZE: Final = slice(4, 12)
 #: What is known of messages to a client before there is one.
 _SENT: Final[Mapping[str, dict[str, str | None]]] = {
     DELIVER: _OF_MESSAGES,
@@ -112,6 +118,51 @@ class Scope:
     ) -> Told:
         """Its metadata."""
         return Told(time.time(), self.session, channel, operation, verdict, method, self.interpreter, size)
+
+
+    def captured(self, watched: Watched, taps: Sequence[Tap], message: Captured, at: float) -> None:
+        """Tell of a message that has passed."""
+        _flow, channel, payload, body, _sample = message
+        size = int.from_bytes(payload[_SIZE], "big")
+        base = watched.line
+        if base is None:
+            told = self.told(channel, watched.operation, watched.verdict, None, None)
+            base = watched.line = {"event": "operation", **line_of(told)}
+        line = {**base, "time": at, "channel": channel, "body_size": size}
+        if watched.tells_more:
+            self._captured(watched, taps, message, line)
+            return
+        for tap in taps:
+            tap.put_line(line)
+
+    def _captured(
+        self, watched: Watched, taps: Sequence[Tap], message: Captured, line: dict[str, JSON]
+    ) -> None:
+        """Likewise, with what an audit policy lets out of it, or with its frames."""
+        _flow, channel, payload, body, _sample = message
+        size, decision, said = int.from_bytes(payload[_SIZE], "big"), watched.decision, None
+        is_framed = any(tap.order.frames for tap in taps)
+        header = None
+        if decision.reads_messages or is_framed:
+            # The data path has looked whether it is well-formed, but not at what it says.
+            with contextlib.suppress(ProtocolViolation):
+                header = decode_header(payload)
+        if header is not None and decision.reads_messages:
+            operation = attrs.evolve(watched.operation, content=content_of(header))
+            said = decision.record(operation, body)
+            if said is not None and decision.level == "body" and size:
+                is_cut = said.is_cut or len(body) < min(size, decision.max_body)
+                said = attrs.evolve(said, is_cut=is_cut)
+            elif said is not None:
+                said = attrs.evolve(said, body=None)
+        if is_framed:
+            told = self.told(channel, watched.operation, watched.verdict, watched.method, size)
+            tell(taps, attrs.evolve(told, header=None if said is None else header, said=said))
+            return
+        if said is not None:
+            line |= said_of(said)
+        for tap in taps:
+            tap.put_line(line)
 
 
 def tell(taps: Sequence[Tap], told: Told) -> None:

@@ -53,7 +53,7 @@ class TappedDeliveries:
 
     # -- delivered -------------------------------------------------------------------------------
 
-    def delivers(self, flow: Flow, channel: int, method: amqp.BasicDeliver) -> None:
+    def delivers(self, flow: Flow, channel: int, method: amqp.BasicDeliver, *, captures: bool) -> None:
         """A flow of deliveries is about to be installed; policies have said how much they are shown."""
         asked = self._consumed(channel, method.consumer_tag)
         if self.scope.is_silent(asked):
@@ -61,7 +61,11 @@ class TappedDeliveries:
         operation = self._operation(DELIVER, method, None if asked is None else asked.queue)
         taps = self.scope.matching(operation, UNRESTRICTED)
         if taps:
-            self.watches.watch(flow, operation, taps, NOT_AUDITED)
+            # Their frames have their tags, of which what is captured has none.
+            captures = captures and not any(tap.order.frames for tap in taps)
+            is_always = flow.sample_every == 1
+            watched = Watched(flow, operation, taps, NOT_AUDITED, UNRESTRICTED, method, is_always)
+            self.watches.watch(watched, captures=captures)
 
     def arriving(self, channel: int, method: amqp.BasicDeliver, flow: Flow, weight: int) -> None:
         """A delivery that is shown; its header comes next. It stands for ``weight`` messages; 0: it is not
@@ -96,7 +100,7 @@ class TappedDeliveries:
             taps = self.scope.matching(operation, UNRESTRICTED)
             if not taps:
                 return None
-            watched = self.watches.watch_alike(what, operation, taps, NOT_AUDITED)
+            watched = self.watches.watch_alike(what, operation, taps, method)
         chosen = self.watches.choose(watched, 1)
         if chosen:
             self._arriving[channel] = _TappedDelivery(method, watched, 1, chosen)

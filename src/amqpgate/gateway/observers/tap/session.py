@@ -12,10 +12,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import attrs
 
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.limits.sampler import Sampler
@@ -89,10 +91,13 @@ class TapObserver(SessionObserver):
     # -- messages --------------------------------------------------------------------------------
 
     def meters(self, message: Message, flow: Flow) -> None:
-        if isinstance(message.method, amqp.BasicDeliver):
-            self.sent.delivers(flow, message.channel, message.method)
-        elif message.operation is not None:
-            self.published.begins(flow, message.operation, message.verdict)
+        # What another version has on the wire is not what is told.
+        captures = self.session.bridge is None
+        method, operation = message.method, message.operation
+        if isinstance(method, amqp.BasicDeliver):
+            self.sent.delivers(flow, message.channel, method, captures=captures)
+        elif operation is not None:
+            self.published.begins(flow, method, operation, message.verdict, captures=captures)
 
     def samplers(self, message: Message, flow: Flow) -> Sequence[Sampler]:
         return self.watches.samplers(flow)
@@ -119,6 +124,11 @@ class TapObserver(SessionObserver):
             return self.sent.arrived(channel, frame)
         self.published.body(channel, frame)
         return False
+
+    def captured(self, side: Side, messages: Sequence[Captured]) -> None:
+        at = round(time.time(), 6)
+        for watched, taps, message in self.watches.captured(messages):
+            self.scope.captured(watched, taps, message, at)
 
     # -- whatever is no message ------------------------------------------------------------------
 

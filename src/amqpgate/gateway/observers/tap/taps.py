@@ -102,7 +102,11 @@ class Tap:
 
     def put(self, line: dict[str, JSON]) -> None:
         """Show it an operation, if there is room."""
-        if self.subscriber.put({"event": "operation", **line}):
+        self.put_line({"event": "operation", **line})
+
+    def put_line(self, line: dict[str, JSON]) -> None:
+        """Likewise, with its event. It stays as it is."""
+        if self.subscriber.put(line):
             self.shown += 1
         else:
             self.mute(True)

@@ -3,6 +3,7 @@
 ::
 
     publish ── chosen ──▶ span; traceparent into the header, if there is none ── the broker's confirm ──▶ end
+               each sample of a flow is chosen ──▶ the data path puts it there, and tells of many: captured
     deliver ── chosen ──▶ span, of the trace that the message carries ── the client's ack ──▶ end
     declare, bind, ... ─▶ span ── the broker's answer ──▶ end
     denied by a policy, rejected by a limit ──▶ span with that event, and its end
@@ -18,12 +19,13 @@ from collections.abc import Sequence
 
 import attrs
 
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.observers.trace.injection import ADDED, header_at, injected
-from amqpgate.gateway.observers.trace.session_spans import SessionSpans, TracedMessage
+from amqpgate.gateway.observers.trace.session_spans import SessionSpans, StampedKind, TracedMessage
 from amqpgate.gateway.observers.trace.tracer import Tracer, identity, peer_of
 from amqpgate.gateway.observers.trace.under_way import UnderWay
 from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver
@@ -140,6 +142,31 @@ class TraceObserver(SessionObserver):
         return False
 
     # -- publishes -----------------------------------------------------------------------------
+
+    def meters(self, message: Message, flow: Flow) -> None:
+        decision, method, session = self._decision(message), message.method, self.session
+        if (
+            decision is not None
+            and isinstance(method, amqp.BasicPublish)
+            and flow.rewrite is None
+            # What a bridge, or a connection that is shared, makes of it has its frames apart.
+            and session.bridge is None
+            and not session.relay.endpoints[Side.UPSTREAM].is_pooled
+        ):
+            stamped = self.spans.stamped(decision, self.tracing.sampler(decision), method)
+            if stamped is not None and flow.capture_samples(self.part, stamped.kind, 0):
+                flow.rewrite_by(stamped.rewrite)
+
+    def captured(self, side: Side, messages: Sequence[Captured]) -> None:
+        now = time.time_ns()
+        for flow, channel, header, _body, sample in messages:
+            kind = (flow.notes or {}).get(self.part)
+            if sample is None or not sample[2] or not isinstance(kind, StampedKind):
+                continue
+            # Where there is no room, nothing is told of a span that the message names.
+            if self.under_way.has_room():
+                span = self.spans.captured(kind, header, sample, now)
+                self.under_way.published(channel, span, sample[1])
 
     def _chosen(
         self, channel: int, held: HeldPublish, frame: memoryview, header: ContentHeader | None = None

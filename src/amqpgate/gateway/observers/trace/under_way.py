@@ -47,14 +47,19 @@ class UnderWay:
         self.tracing.counters.dropped("open")
         return False
 
-    def published(self, channel: int, span: OpenSpan) -> None:
-        """A publish has been passed on: its span ends with the broker's confirm, if there will be one."""
+    def published(self, channel: int, span: OpenSpan, messages: int | None = None) -> None:
+        """A publish has been passed on: its span ends with the broker's confirm, if there will be one.
+
+        ``messages`` is its number among those of its channel; None: it is the last one.
+        """
         state, channels = self.channels.states[channel], self.relay.channels
         if state.confirms_from is None:
             span.end()
             return
         before = state.confirms_from if state.confirm_numbers is None else state.confirm_numbers.start
-        number = channels.messages(Side.CLIENT, channel) - before
+        if messages is None:
+            messages = channels.messages(Side.CLIENT, channel)
+        number = messages - before
         self._begin(self._publishes.setdefault(channel, {}), number, span)
         channels.show_acks(channel)
 

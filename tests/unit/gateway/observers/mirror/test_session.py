@@ -99,7 +99,7 @@ class Scanner:
         if key not in self.flows:
             flow = Flow(sample_every=self.every)
             self.sampling.enlist(flow, samplers)
-            self.flows[key] = flow, [0]
+            self.flows[key] = flow, [flow.unsampled]
         flow, unsampled = self.flows[key]
         unsampled[0] += 1
         shown = bool(flow.sample_every) and unsampled[0] >= flow.sample_every
@@ -282,7 +282,7 @@ def test_what_is_captured_is_copied(user: str | None) -> None:
     def header(size: int) -> bytes:
         return encode_header(ContentHeader(60, size, properties))
 
-    stand.copier.captured(Side.CLIENT, [(flow, 1, header(2), b"12"), (flow, 1, header(6), b"12345")])
+    stand.copier.captured(Side.CLIENT, [(flow, 1, header(2), b"12", None), (flow, 1, header(6), b"12345", None)])
     copy = stand.queue.take()
     assert copy is not None
     assert (copy.exchange, copy.routing_key, copy.header, copy.body_size, copy.user, bytes(copy.body)) == (
@@ -295,11 +295,11 @@ def test_what_is_captured_is_copied(user: str | None) -> None:
     )
     assert stand.dropped("too_large") == 1
     stand.states[1].commits_due = 0
-    stand.copier.captured(Side.CLIENT, [(flow, 1, header(2), b"12")])
+    stand.copier.captured(Side.CLIENT, [(flow, 1, header(2), b"12", None)])
     assert stand.dropped("transaction") == 1
     assert stand.count("sampled_messages_total") == 3
     # What others capture is not copied.
-    stand.copier.captured(Side.CLIENT, [(Flow(), 1, header(2), b"12")])
+    stand.copier.captured(Side.CLIENT, [(Flow(), 1, header(2), b"12", None)])
     assert not stand.queue
 
 
@@ -307,6 +307,6 @@ def test_what_is_captured_has_to_fit() -> None:
     stand = Stand(buffer=2000)
     flow = metered(stand)
     header = encode_header(ContentHeader(60, 600, amqp.BasicProperties()))
-    stand.copier.captured(Side.CLIENT, [(flow, 1, header, b"x" * 600)] * 2)
+    stand.copier.captured(Side.CLIENT, [(flow, 1, header, b"x" * 600, None)] * 2)
     assert len(stand.queue) == 1
     assert stand.dropped("full") == 1

@@ -11,6 +11,7 @@ from amqpgate.gateway.observers.tap.flows import Watched
 from amqpgate.gateway.observers.tap.session import TapObserver
 from amqpgate.gateway.session.observer import find
 from amqpgate.policy import Operation, Principal
+from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.policy.kinds.audit import NOT_AUDITED
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -80,7 +81,9 @@ def test_who_else_chooses_goes_on_when_nothing_may_be_shown() -> None:
 
     def watched(*, is_always: bool) -> Watched:
         operation = Operation(Principal("guest", "/"), "basic.publish")
-        return Watched(Flow(sample_every=1), operation, (), NOT_AUDITED, is_always)
+        return Watched(
+            Flow(sample_every=1), operation, (), NOT_AUDITED, UNRESTRICTED, amqp.BasicPublish(), is_always
+        )
 
     shared, judged = watched(is_always=False), watched(is_always=True)
     for samplers, every in (([Sampler(0.1), Sampler(0.5)], 2), ([], 0)):
