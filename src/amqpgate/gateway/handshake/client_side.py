@@ -63,7 +63,8 @@ def _read(properties: Table) -> ClientProperties:
     return ClientProperties(texts, frozenset(names), for_product(NATIVE, properties) is NATIVE)
 
 
-_SAID: Final = Derived(_read)
+#: What clients say of themselves, by their properties.
+SAID: Final = Derived(_read)
 
 
 @attrs.define
@@ -171,32 +172,49 @@ class ClientHandshake:
             await self.say(amqp.ConnectionSecure())
             answer = await self.hear(amqp.ConnectionSecureOk)
             start_ok = attrs.evolve(start_ok, response=answer.response)
+        self._introduce(start_ok)
+        if self.timing is not None:
+            self.timing.mark("start-ok")
+        return start_ok
+
+    def _introduce(self, start_ok: amqp.ConnectionStartOk) -> None:
+        """The client has said who it is."""
         properties = start_ok.client_properties
         # Those that are known are said again and again.
-        said = _read(properties) if properties.encodings is None else _SAID.of(properties)
+        said = _read(properties) if properties.encodings is None else SAID.of(properties)
         if self.hop.translated is None and not (said.is_native and self.hop.interpreter is NATIVE):
             found = for_product(self.hop.interpreter, properties)
             if found is not self.hop.interpreter:
                 self.hop.speak(found)
         self.said, self.capabilities = said.texts, said.capabilities
         self.start_ok = start_ok
-        if self.timing is not None:
-            self.timing.mark("start-ok")
-        return start_ok
 
-    async def tune(self, offer: Tune) -> Tune:
-        """What holds on the client's hop."""
+    async def say_tune(self, offer: Tune) -> None:
         await self.say_usual(amqp.ConnectionTune, offer.channel_max, offer.frame_max, offer.heartbeat)
+
+    async def hear_tune(self, offer: Tune) -> Tune:
+        """What holds on the client's hop. Raises ``RefusedError`` where it wants more than it was offered."""
         answer = await self.hear(amqp.ConnectionTuneOk)
         if self.timing is not None:
             self.timing.mark("tune-ok")
         try:
-            return offer.settle(
-                Tune(answer.frame_max, answer.channel_max, answer.heartbeat), Tune(channel_max=MAX_CHANNELS)
-            )
+            return settled(offer, answer)
         except ProtocolViolation as violation:
             # RabbitMQ hangs up here, too.
             raise RefusedError(str(violation)) from violation
+
+    def resume(
+        self,
+        state: ConnectionState,
+        start_ok: amqp.ConnectionStartOk | None,
+        policies: SelectedPolicies | None,
+    ) -> None:
+        """The conversation stands there. It was led elsewhere so far."""
+        self.state = state
+        if start_ok is not None:
+            self._introduce(start_ok)
+        if policies is not None:
+            self.policies = policies
 
     # -- whether it may come in ---------------------------------------------------------------
 
@@ -247,6 +265,13 @@ class ClientHandshake:
             await await_close_ok(self.hop)
             await self.hop.linger()
         raise RefusedError(f"upstream refused: {refusal.reply_code} {refusal.reply_text}")
+
+
+def settled(offer: Tune, answer: amqp.ConnectionTuneOk) -> Tune:
+    """What holds on a client's hop after its answer to this offer. Raises ``ProtocolViolation``."""
+    return offer.settle(
+        Tune(answer.frame_max, answer.channel_max, answer.heartbeat), Tune(channel_max=MAX_CHANNELS)
+    )
 
 
 def _refusal_of(method: type[Method], code: int, text: str) -> ProtocolViolation:

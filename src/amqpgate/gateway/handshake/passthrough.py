@@ -32,10 +32,11 @@ from typing import Final, TypeVar
 import attrs
 
 from amqpgate.bridge import ConnectionRedirect, pair_of
-from amqpgate.config import USUAL_FRAME_MAX
+from amqpgate.config import USUAL_FRAME_MAX, Listener, Upstream
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake
+from amqpgate.gateway.handshake.progress import Progress, Stage
 from amqpgate.gateway.session.established import Established, OwnSource
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, hand_over
 from amqpgate.gateway.transport.repeated import Derived
@@ -93,27 +94,47 @@ class Passthrough:
         assert self.line is not None, "dialled before start-ok goes on"
         return self.line.hop
 
-    async def run(self) -> Established:
+    async def run(self, progress: Progress | None = None) -> Established:
         """Raises ``RefusedError``; ``StreamClosedError`` and ``ProtocolViolation`` of the client; and
         ``UpstreamFaultError``, ``UpstreamUnavailableError`` and ``ConfigError``, of which the client has not
-        been told."""
+        been told. ``progress``: it has come so far already."""
         try:
-            await self.client.say_start(self._offer(await self._started(self.greeting)))
-            watcher = await self._authenticate()
-            client_tune, upstream_tune = await self._tune(watcher)
-            user = self._said(watcher)
-            if self.dialler.settings.has_login:
-                principals = self.client.context.principals
-                user = await in_trio(principals.user_of, self.client, self.dialler, user)
-            upstream_tune = await self._open(user, client_tune, upstream_tune)
-            hop = self.hop
-            frame_max = relay_frames(self.client, hop) if hop.translated is not None else None
-            await self.client.say_usual(amqp.ConnectionOpenOk)
-            return established(self.client, client_tune, hop, upstream_tune, self.dialler, frame_max)
+            if progress is not None:
+                return await self._go_on(progress)
+            await self.client.say_start(offered(self.dialler, self.client.listener, await self._started()))
+            return await self._log_in()
         except ProtocolViolation as violation:
             self.client.hang_up(violation)
 
-    async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
+    async def _go_on(self, progress: Progress) -> Established:
+        """What is not said yet was to be said before."""
+        client, stage = self.client, progress.stage
+        client.resume(progress.state, progress.start_ok, progress.policies)
+        if progress.client_unsent:
+            await client.hop.send(progress.client_unsent)
+        if progress.broker_unsent:
+            await self._to_broker(progress.broker_unsent)
+        self._unsaid = progress.unsaid
+        if stage is Stage.STARTED:
+            return await self._log_in()
+        watcher = SaslWatcher(client.start_ok.mechanism)
+        watcher.response(client.start_ok.response)
+        if stage is Stage.LOGGED_IN:
+            return await self._agree(watcher)
+        asked, offer, tunes = progress.asked, progress.offer, progress.tunes
+        if stage is Stage.TUNING:
+            assert asked is not None
+            assert offer is not None
+            return await self._settle(watcher, asked, offer)
+        assert tunes is not None
+        if stage is Stage.TUNED:
+            return await self._open(watcher, *tunes)
+        assert progress.request is not None
+        return await self._opened(progress.request, *tunes)
+
+    async def _started(self) -> amqp.ConnectionStart:
+        """The broker's start, which the client hears."""
+        greeting = self.greeting if self.line is None else self.line.greeting
         if isinstance(greeting, amqp.ConnectionClose):
             await self.client.pass_on(greeting, None if self.line is None else self.line.hop)
         return greeting
@@ -124,23 +145,14 @@ class Passthrough:
             self.line = await self.dialler.connect()
             self.client.mark("dial")
         self.line.endpoint.succeeded()
-        return await self._started(self.line.greeting)
-
-    def _offer(self, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
-        """The broker's start, with the mechanisms that the client may use."""
-        return _OFFERS[self.dialler.settings.has_login, self._lends_certificate].of(start)
-
-    @property
-    def _lends_certificate(self) -> bool:
-        """Whether SASL EXTERNAL would log an unproven client in by the gateway's certificate."""
-        tls = self.dialler.settings.tls
-        return tls is not None and tls.cert is not None and not self.client.listener.proves_clients
+        return await self._started()
 
     # -- authentication: whatever the mechanism, as often as the broker asks ------------------
 
-    async def _authenticate(self) -> SaslWatcher:
+    async def _log_in(self) -> Established:
+        """From connection.start on, which the client has heard."""
         start_ok = await self.client.hear_start_ok()
-        if start_ok.mechanism == EXTERNAL and self._lends_certificate:
+        if start_ok.mechanism == EXTERNAL and _lends_certificate(self.dialler, self.client.listener):
             # It was not offered: RabbitMQ hangs up then.
             raise RefusedError(refusal_of_login(EXTERNAL).text)
         watcher = SaslWatcher(start_ok.mechanism)
@@ -161,7 +173,7 @@ class Passthrough:
         await self._to_broker(
             start_ok_for(self.line.hop, start, self.client, self.own, self.client.context.version)
         )
-        return watcher
+        return await self._agree(watcher)
 
     def _said(self, watcher: SaslWatcher) -> str | None:
         """The user that the client's login names; None where only the broker can tell."""
@@ -169,8 +181,8 @@ class Passthrough:
 
     # -- tune: each hop has its own limits ----------------------------------------------------
 
-    async def _tune(self, watcher: SaslWatcher) -> tuple[Tune, Tune]:
-        """What holds on the client's hop, and on the broker's.
+    async def _agree(self, watcher: SaslWatcher) -> Established:
+        """From start-ok on, which the broker has heard.
 
         Where the configuration names nothing, the client is offered what the broker offers, and
         the broker is answered what the client chose; so the two hops agree and no body is re-framed,
@@ -178,16 +190,15 @@ class Passthrough:
         standard lets it: clients need not take that.
         """
         asked = await self._tune_from_broker(watcher)
-        own, theirs = self.client.listener, self.dialler.settings
-        offer = _offer(
-            (asked.channel_max, asked.frame_max),
-            (own.channel_max or 0, own.frame_max or 0),
-            (theirs.channel_max or 0, theirs.frame_max or 0),
-            asked.heartbeat if own.heartbeat is None else own.heartbeat,
-        )
-        client = await self.client.tune(offer)
+        offer = offer_of(asked, self.client.listener, self.dialler.settings)
+        await self.client.say_tune(offer)
+        return await self._settle(watcher, asked, offer)
+
+    async def _settle(self, watcher: SaslWatcher, asked: amqp.ConnectionTune, offer: Tune) -> Established:
+        """From tune on, which the client has heard."""
+        client = await self.client.hear_tune(offer)
         assert self.line is not None, "it has proposed a tune"
-        upstream = tune_for(asked, theirs, client, self.line.hop.interpreter)
+        upstream = tune_for(asked, self.dialler.settings, client, self.line.hop.interpreter)
         said = self.line.hop.frame_with(
             amqp.ConnectionTuneOk, upstream.channel_max, upstream.frame_max, upstream.heartbeat
         )
@@ -196,7 +207,7 @@ class Passthrough:
             self._unsaid = said
         else:
             await self._to_broker(said)
-        return client, upstream
+        return await self._open(watcher, client, upstream)
 
     async def _tune_from_broker(self, watcher: SaslWatcher) -> amqp.ConnectionTune:
         """Past the challenges, if the mechanism has any."""
@@ -217,13 +228,16 @@ class Passthrough:
 
     # -- open ---------------------------------------------------------------------------------
 
-    async def _open(self, user: str | None, client_tune: Tune, upstream_tune: Tune) -> Tune:
-        """What holds on the hop of the broker that has opened."""
+    async def _open(self, watcher: SaslWatcher, client_tune: Tune, upstream_tune: Tune) -> Established:
+        """From tune-ok on."""
+        user, settings = self._said(watcher), self.dialler.settings
+        if settings.has_login:
+            principals = self.client.context.principals
+            user = await in_trio(principals.user_of, self.client, self.dialler, user)
         request = await self.client.hear(amqp.ConnectionOpen)
-        vhost = self.dialler.settings.vhost
-        if vhost is not None:
-            request = attrs.evolve(request, virtual_host=vhost)
-        known = self.client.upstream_user(self.dialler.settings, user)
+        if settings.vhost is not None:
+            request = attrs.evolve(request, virtual_host=settings.vhost)
+        known = self.client.upstream_user(settings, user)
         principal = self.client.principal(user, request.virtual_host, known)
         why_not = await self.client.why_not(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
         if why_not is not None:
@@ -233,10 +247,19 @@ class Passthrough:
         await self._to_broker(
             self.hop.frame_with(amqp.ConnectionOpen, said.virtual_host, said.reserved_1, said.reserved_2)
         )
+        return await self._opened(request, client_tune, upstream_tune)
+
+    async def _opened(
+        self, request: amqp.ConnectionOpen, client_tune: Tune, upstream_tune: Tune
+    ) -> Established:
+        """From open on, which the broker has heard."""
         answer = await self._from_broker(amqp.ConnectionOpenOk, ConnectionRedirect)
         if isinstance(answer, ConnectionRedirect):
             upstream_tune = await self._follow(answer, client_tune, request)
-        return upstream_tune
+        hop = self.hop
+        frame_max = relay_frames(self.client, hop) if hop.translated is not None else None
+        await self.client.say_usual(amqp.ConnectionOpenOk)
+        return established(self.client, client_tune, hop, upstream_tune, self.dialler, frame_max)
 
     async def _follow(
         self, redirect: ConnectionRedirect, client_tune: Tune, request: amqp.ConnectionOpen
@@ -306,6 +329,27 @@ _OFFERS: Final = {
     for has_login in (False, True)
     for lends in (False, True)
 }
+
+
+def _lends_certificate(dialler: Dialer, listener: Listener) -> bool:
+    """Whether SASL EXTERNAL would log an unproven client in by the gateway's certificate."""
+    tls = dialler.settings.tls
+    return tls is not None and tls.cert is not None and not listener.proves_clients
+
+
+def offered(dialler: Dialer, listener: Listener, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
+    """The broker's start, with the mechanisms that the client may use."""
+    return _OFFERS[dialler.settings.has_login, _lends_certificate(dialler, listener)].of(start)
+
+
+def offer_of(asked: amqp.ConnectionTune, listener: Listener, upstream: Upstream) -> Tune:
+    """What a client is offered where its broker proposes this."""
+    return _offer(
+        (asked.channel_max, asked.frame_max),
+        (listener.channel_max or 0, listener.frame_max or 0),
+        (upstream.channel_max or 0, upstream.frame_max or 0),
+        asked.heartbeat if listener.heartbeat is None else listener.heartbeat,
+    )
 
 
 @lru_cache(maxsize=_MOST_OFFERS)
