@@ -23,6 +23,7 @@ from amqpgate.config import Listener
 from amqpgate.gateway.handshake.arrival import ClientArrival, NotEstablishedError
 from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.failures import HandshakeFailures
+from amqpgate.gateway.handshake.fast_handshake import begin_fast
 from amqpgate.gateway.handshake.fast_path import FastPath
 from amqpgate.gateway.handshake.pending import PendingHandshake
 from amqpgate.gateway.handshake.progress import Progress
@@ -79,14 +80,14 @@ class Acceptor:
     #: None: nothing is traced.
     tracer: Tracer | None
     failures: HandshakeFailures = attrs.field(factory=HandshakeFailures, init=False)
-    #: By the name of a listener; it is not for those that speak TLS or behind balancers, nor to be traced.
+    #: By the name of a listener; it is not for those behind balancers, nor to be traced.
     _fast: Mapping[str, FastPath] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._fast = {
             listener.name: FastPath(self.context, listener, self)
             for listener in self.context.settings.listeners
-            if self.tracer is None and listener.tls is None and listener.proxy_protocol == "none"
+            if self.tracer is None and listener.proxy_protocol == "none"
         }
 
     def enter(self, connection: socket.socket, address: str, listener: Listener) -> None:
@@ -108,7 +109,7 @@ class Acceptor:
             if path is None:
                 self._serve_soon(connection, address, listener, pending)
             else:
-                fibers.begin(path.enter(fibers, connection, address, pending))
+                fibers.begin(begin_fast(path, fibers, connection, address, pending))
         except BaseException:
             self.left(connection, pending, "failed")
             raise

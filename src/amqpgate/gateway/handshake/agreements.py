@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import attrs
 
 from amqpgate.bridge import NATIVE
-from amqpgate.config import Listener, Upstream
+from amqpgate.config import USUAL_FRAME_MAX, Listener, Upstream
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.handshake.client_side import settled
-from amqpgate.gateway.handshake.passthrough import offer_of
 from amqpgate.gateway.transport.repeated import Derived, frame_of
 from amqpgate.gateway.upstream.broker_side import tune_for
-from amqpgate.protocol.handshake import Tune, too_small
+from amqpgate.protocol.frames import FRAME_MIN_SIZE
+from amqpgate.protocol.handshake import MAX_CHANNELS, Tune, negotiate, too_small
 from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-#: Offers of one listener that are kept.
+#: Offers that are kept, of one listener and of all.
 _MOST: Final = 64
+
+
+def offer_of(asked: amqp.ConnectionTune, listener: Listener, upstream: Upstream) -> Tune:
+    """What a client is offered where its broker proposes this."""
+    return _offer(
+        (asked.channel_max, asked.frame_max),
+        (listener.channel_max or 0, listener.frame_max or 0),
+        (upstream.channel_max or 0, upstream.frame_max or 0),
+        asked.heartbeat if listener.heartbeat is None else listener.heartbeat,
+    )
+
+
+@lru_cache(maxsize=_MOST)
+def _offer(asked: tuple[int, int], own: tuple[int, int], theirs: tuple[int, int], heartbeat: int) -> Tune:
+    """What a client is offered, given the largest channel and the largest frame that the broker proposes, and
+    those that the settings have for the listener and for the upstream."""
+    frame_max = own[1] or max(FRAME_MIN_SIZE, negotiate(asked[1], theirs[1] or USUAL_FRAME_MAX))
+    channel_max = negotiate(asked[0], own[0], theirs[0])
+    return Tune(frame_max=frame_max, channel_max=channel_max, heartbeat=heartbeat)
+
+
+def settled(offer: Tune, answer: amqp.ConnectionTuneOk) -> Tune:
+    """What holds on a client's hop after its answer to this offer. Raises ``ProtocolViolation``."""
+    return offer.settle(
+        Tune(answer.frame_max, answer.channel_max, answer.heartbeat), Tune(channel_max=MAX_CHANNELS)
+    )
 
 
 @frozen(eq=False)

@@ -15,6 +15,7 @@ from amqpgate.bridge import NATIVE, for_product
 from amqpgate.config import Listener, Upstream
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
+from amqpgate.gateway.handshake.agreements import settled
 from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
 from amqpgate.gateway.handshake.timing import HandshakeTiming
@@ -26,7 +27,7 @@ from amqpgate.gateway.transport.waiting import move_on_after
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.redaction import without_login
 from amqpgate.policy import Principal, SelectedPolicies
-from amqpgate.protocol.handshake import MAX_CHANNELS, SILENT_STATES, ConnectionState, Tune, step
+from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
 from amqpgate.values import frozen
@@ -189,11 +190,10 @@ class ClientHandshake:
         self.said, self.capabilities = said.texts, said.capabilities
         self.start_ok = start_ok
 
-    async def say_tune(self, offer: Tune) -> None:
-        await self.say_usual(amqp.ConnectionTune, offer.channel_max, offer.frame_max, offer.heartbeat)
-
-    async def hear_tune(self, offer: Tune) -> Tune:
-        """What holds on the client's hop. Raises ``RefusedError`` where it wants more than it was offered."""
+    async def tune(self, offer: Tune, *, is_said: bool = False) -> Tune:
+        """What holds on the client's hop. ``is_said``: it has heard the offer."""
+        if not is_said:
+            await self.say_usual(amqp.ConnectionTune, offer.channel_max, offer.frame_max, offer.heartbeat)
         answer = await self.hear(amqp.ConnectionTuneOk)
         if self.timing is not None:
             self.timing.mark("tune-ok")
@@ -207,14 +207,14 @@ class ClientHandshake:
         self,
         state: ConnectionState,
         start_ok: amqp.ConnectionStartOk | None,
-        policies: SelectedPolicies | None,
+        opening: tuple[amqp.ConnectionOpen, SelectedPolicies] | None,
     ) -> None:
         """The conversation stands there. It was led elsewhere so far."""
         self.state = state
         if start_ok is not None:
             self._introduce(start_ok)
-        if policies is not None:
-            self.policies = policies
+        if opening is not None:
+            self.policies = opening[1]
 
     # -- whether it may come in ---------------------------------------------------------------
 
@@ -265,13 +265,6 @@ class ClientHandshake:
             await await_close_ok(self.hop)
             await self.hop.linger()
         raise RefusedError(f"upstream refused: {refusal.reply_code} {refusal.reply_text}")
-
-
-def settled(offer: Tune, answer: amqp.ConnectionTuneOk) -> Tune:
-    """What holds on a client's hop after its answer to this offer. Raises ``ProtocolViolation``."""
-    return offer.settle(
-        Tune(answer.frame_max, answer.channel_max, answer.heartbeat), Tune(channel_max=MAX_CHANNELS)
-    )
 
 
 def _refusal_of(method: type[Method], code: int, text: str) -> ProtocolViolation:

@@ -89,9 +89,7 @@ class LateBinding:
         if certain is not None and pooled.may_share(certain):
             preauthenticated = await in_trio(pooled.preauthenticate, certain)
             self.broker = None if preauthenticated is None else preauthenticated.broker.hop
-        offer = tune_for(clusters, listener)
-        await client.say_tune(offer)
-        tune = await client.hear_tune(offer)
+        tune = await client.tune(tune_for(clusters, listener))
         request = await client.hear(amqp.ConnectionOpen)
         asked = client.principal(user, request.virtual_host)
         with self.unhurried():

@@ -26,15 +26,16 @@ by which old clients ask for a challenge (`client_side`).
 from __future__ import annotations
 
 import contextlib
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, TypeVar
 
 import attrs
 
 from amqpgate.bridge import ConnectionRedirect, pair_of
-from amqpgate.config import USUAL_FRAME_MAX, Listener, Upstream
+from amqpgate.config import Listener
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
+from amqpgate.gateway.handshake.agreements import offer_of
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.handshake.progress import Progress, Stage
 from amqpgate.gateway.session.established import Established, OwnSource
@@ -54,8 +55,7 @@ from amqpgate.gateway.upstream.broker_side import (
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.gateway.upstream.own_login import secure_ok
-from amqpgate.protocol.frames import FRAME_MIN_SIZE
-from amqpgate.protocol.handshake import Tune, negotiate
+from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.login import Exchange
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher, repeatable, with_both_plain
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -63,9 +63,6 @@ from amqpgate.wire.method import Method
 
 M = TypeVar("M", bound=Method)
 N = TypeVar("N", bound=Method)
-
-#: Offers that are kept.
-_MOST_OFFERS: Final = 64
 
 
 @attrs.define
@@ -107,30 +104,29 @@ class Passthrough:
             self.client.hang_up(violation)
 
     async def _go_on(self, progress: Progress) -> Established:
-        """What is not said yet was to be said before."""
-        client, stage = self.client, progress.stage
-        client.resume(progress.state, progress.start_ok, progress.policies)
-        if progress.client_unsent:
-            await client.hop.send(progress.client_unsent)
-        if progress.broker_unsent:
-            await self._to_broker(progress.broker_unsent)
-        self._unsaid = progress.unsaid
+        client, stage, unsent = self.client, progress.stage, progress.unsent
+        client.resume(progress.state, progress.start_ok, progress.opening)
+        if stage is Stage.TUNED:
+            self._unsaid = unsent
+        elif unsent and stage in (Stage.STARTED, Stage.TUNING):
+            await client.hop.send(unsent)
+        elif unsent:
+            await self._to_broker(unsent)
         if stage is Stage.STARTED:
             return await self._log_in()
         watcher = SaslWatcher(client.start_ok.mechanism)
         watcher.response(client.start_ok.response)
         if stage is Stage.LOGGED_IN:
             return await self._agree(watcher)
-        asked, offer, tunes = progress.asked, progress.offer, progress.tunes
+        offer, agreement, opening = progress.offer, progress.agreement, progress.opening
         if stage is Stage.TUNING:
-            assert asked is not None
             assert offer is not None
-            return await self._settle(watcher, asked, offer)
-        assert tunes is not None
+            return await self._settle(watcher, offer.asked, offer.tune, is_said=True)
+        assert agreement is not None
         if stage is Stage.TUNED:
-            return await self._open(watcher, *tunes)
-        assert progress.request is not None
-        return await self._opened(progress.request, *tunes)
+            return await self._open(watcher, *agreement.tunes)
+        assert opening is not None
+        return await self._opened(opening[0], *agreement.tunes)
 
     async def _started(self) -> amqp.ConnectionStart:
         """The broker's start, which the client hears."""
@@ -191,12 +187,13 @@ class Passthrough:
         """
         asked = await self._tune_from_broker(watcher)
         offer = offer_of(asked, self.client.listener, self.dialler.settings)
-        await self.client.say_tune(offer)
         return await self._settle(watcher, asked, offer)
 
-    async def _settle(self, watcher: SaslWatcher, asked: amqp.ConnectionTune, offer: Tune) -> Established:
-        """From tune on, which the client has heard."""
-        client = await self.client.hear_tune(offer)
+    async def _settle(
+        self, watcher: SaslWatcher, asked: amqp.ConnectionTune, offer: Tune, *, is_said: bool = False
+    ) -> Established:
+        """From tune on, which the client has heard if ``is_said``."""
+        client = await self.client.tune(offer, is_said=is_said)
         assert self.line is not None, "it has proposed a tune"
         upstream = tune_for(asked, self.dialler.settings, client, self.line.hop.interpreter)
         said = self.line.hop.frame_with(
@@ -340,25 +337,6 @@ def _lends_certificate(dialler: Dialer, listener: Listener) -> bool:
 def offered(dialler: Dialer, listener: Listener, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
     """The broker's start, with the mechanisms that the client may use."""
     return _OFFERS[dialler.settings.has_login, _lends_certificate(dialler, listener)].of(start)
-
-
-def offer_of(asked: amqp.ConnectionTune, listener: Listener, upstream: Upstream) -> Tune:
-    """What a client is offered where its broker proposes this."""
-    return _offer(
-        (asked.channel_max, asked.frame_max),
-        (listener.channel_max or 0, listener.frame_max or 0),
-        (upstream.channel_max or 0, upstream.frame_max or 0),
-        asked.heartbeat if listener.heartbeat is None else listener.heartbeat,
-    )
-
-
-@lru_cache(maxsize=_MOST_OFFERS)
-def _offer(asked: tuple[int, int], own: tuple[int, int], theirs: tuple[int, int], heartbeat: int) -> Tune:
-    """What a client is offered, given the largest channel and the largest frame that the broker proposes, and
-    those that the settings have for the listener and for the upstream."""
-    frame_max = own[1] or max(FRAME_MIN_SIZE, negotiate(asked[1], theirs[1] or USUAL_FRAME_MAX))
-    channel_max = negotiate(asked[0], own[0], theirs[0])
-    return Tune(frame_max=frame_max, channel_max=channel_max, heartbeat=heartbeat)
 
 
 def relay_frames(client: ClientHandshake, broker: MethodStream) -> int | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 
+from amqpgate.gateway.handshake.agreements import Agreement, Offer
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.policy import SelectedPolicies
-from amqpgate.protocol.handshake import ConnectionState, Tune
+from amqpgate.protocol.handshake import ConnectionState
 from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -23,7 +24,7 @@ class Stage(Enum):
     LOGGED_IN = "logged in"
     #: The client has heard tune.
     TUNING = "tuning"
-    #: The client has said tune-ok.
+    #: The client has said tune-ok. What is unsent is the broker's, and goes with the open.
     TUNED = "tuned"
     #: The broker has heard open.
     ASKED = "asked"
@@ -56,18 +57,12 @@ class Progress:
     #: To the broker, once it has been dialled.
     line: DialedBroker | None = None
     start_ok: amqp.ConnectionStartOk | None = None
-    #: What the broker proposes, and what the client is offered.
-    asked: amqp.ConnectionTune | None = None
-    offer: Tune | None = None
-    #: What holds on the client's hop, and on the broker's.
-    tunes: tuple[Tune, Tune] | None = None
-    #: What the broker is to hear together with what comes next.
-    unsaid: bytes = b""
-    request: amqp.ConnectionOpen | None = None
-    policies: SelectedPolicies | None = None
-    #: Of what was said last, what the sockets did not take.
-    client_unsent: bytes = b""
-    broker_unsent: bytes = b""
+    offer: Offer | None = None
+    agreement: Agreement | None = None
+    #: What is to be opened, by whom.
+    opening: tuple[amqp.ConnectionOpen, SelectedPolicies] | None = None
+    #: Of what was said last, what was not sent: to whom the stage says.
+    unsent: bytes = b""
 
     @property
     def state(self) -> ConnectionState:

@@ -110,16 +110,20 @@ class MethodStream:
     async def start_tls(self, context: ssl.SSLContext, *, server_side: bool, name: str | None = None) -> None:
         """Do the TLS handshake. Bytes received before it must have been consumed exactly.
 
-        Raises ``ssl.SSLError`` or ``OSError``; deadlines are the caller's.
+        Somebody else may have begun it. Raises ``ssl.SSLError`` or ``OSError``; deadlines are the caller's.
         """
-        wrapped = context.wrap_socket(
-            self.inner,
-            server_side=server_side,
-            server_hostname=name,
-            do_handshake_on_connect=False,
-            suppress_ragged_eofs=False,
-        )
-        self.sock = self.inner = wrapped
+        if isinstance(self._received, OSError):
+            raise self._received
+        wrapped = self.inner
+        if not isinstance(wrapped, ssl.SSLSocket):
+            wrapped = context.wrap_socket(
+                self.inner,
+                server_side=server_side,
+                server_hostname=name,
+                do_handshake_on_connect=False,
+                suppress_ragged_eofs=False,
+            )
+            self.sock = self.inner = wrapped
         while True:
             try:
                 wrapped.do_handshake()

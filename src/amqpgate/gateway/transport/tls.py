@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -157,6 +158,13 @@ def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
 
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
+def serve_tls(sock: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """A client's socket, whose TLS handshake is still to be done. Raises ``ssl.SSLError`` or ``OSError``."""
+    return context.wrap_socket(
+        sock, server_side=True, do_handshake_on_connect=False, suppress_ragged_eofs=False
+    )
 
 
 #: The short names of RFC 4514, section 3, by OpenSSL's long ones.
