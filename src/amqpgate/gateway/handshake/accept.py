@@ -1,8 +1,10 @@
-"""Connections from their accept until they are sessions, one fiber each; and how many there are.
+"""Connections from their accept until they are sessions; and how many there are.
 
 ::
 
-    accepted ──▶ PROXY header, TLS, protocol header ──▶ `passthrough`, or `late_binding` ──▶ a session
+    accepted ──▶ `fast_handshake` ────────────────────────────────────────────────────────▶ a session
+       │            └── what is not like others ──▶ │
+       └──▶ `arrival`: PROXY header, TLS, protocol header ──▶ `passthrough`, or `late_binding` ──▶ a session
 
 All of it happens under one absolute deadline and with bounded memory, since the client has not proven who it
 is.
