@@ -31,6 +31,7 @@ SILENCE = "noqa: " + "ASYNC110"
 
 #: Larger classes, and the decision that says why. It names the class.
 DECIDED = {
+    "amqpgate.gateway.handshake.fast_handshake:FastHandshake": "0067",
     "amqpgate.gateway.observers.audit.columns:OperationKind": "0032",
     "amqpgate.gateway.observers.audit.session:AuditObserver": "0033",
     "amqpgate.gateway.observers.stats.decisions:Decision": "0032",

@@ -81,6 +81,23 @@ class ConnectionPolicies:
         """Whether a limit holds for connections that are not open yet."""
         return self.in_force.now.limits_strangers
 
+    @property
+    def judges_logins(self) -> bool:
+        """Whether anything is decided of connections before they open: `client_side.admit_login`."""
+        return self.in_force.now.limits_strangers
+
+    def opens_at_once(self, principal: Principal, session: str) -> SelectedPolicies | None:
+        """What has been found out before of a session that may open its virtual host; None: it is to be
+        found out, or to be told of (`prepared`, `why_not_open`)."""
+        known = self.in_force.now.known(principal, session)
+        if known is None or not known.access.enforced.is_free("connection.open"):
+            return None
+        return known
+
+    def are_in_force(self, selected: SelectedPolicies) -> bool:
+        """Whether no others have come since."""
+        return selected.policies is self.in_force.now
+
     def of_stranger(self, principal: Principal, session: str) -> SelectedPolicies | None:
         """Those that limit a connection which has not said all of itself; None: none does.
 
@@ -148,6 +165,11 @@ class AdmissionControl:
     patience: float
     #: Connections that have their place among those at once, and are not sessions yet.
     _inside: dict[str, SessionLimits] = attrs.field(factory=dict, init=False)
+
+    @staticmethod
+    def holds(stage: AdmissionStage, limits: tuple[SharedLimit, ...]) -> bool:
+        """Whether `enter` has anything to ask."""
+        return bool(_holding(stage, limits))
 
     async def enter(self, stage: AdmissionStage, selected: SelectedPolicies) -> OverLimit | None:
         """Return when the connection that these policies select may come in: None; or why it may not."""

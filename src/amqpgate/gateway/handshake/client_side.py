@@ -15,6 +15,7 @@ from amqpgate.bridge import NATIVE, for_product
 from amqpgate.config import Listener, Upstream
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
+from amqpgate.gateway.handshake.agreements import settled
 from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.identities import TOKEN_MARK
 from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
@@ -29,7 +30,7 @@ from amqpgate.gateway.transport.waiting import move_on_after
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.redaction import without_login
 from amqpgate.policy import Principal, SelectedPolicies
-from amqpgate.protocol.handshake import MAX_CHANNELS, SILENT_STATES, ConnectionState, Tune, step
+from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
 from amqpgate.values import frozen
@@ -67,7 +68,8 @@ def _read(properties: Table) -> ClientProperties:
     return ClientProperties(texts, frozenset(names), for_product(NATIVE, properties) is NATIVE)
 
 
-_SAID: Final = Derived(_read)
+#: What clients say of themselves, by their properties.
+SAID: Final = Derived(_read)
 
 
 @attrs.define
@@ -185,15 +187,7 @@ class ClientHandshake:
             start_ok = attrs.evolve(start_ok, response=answer.response)
         else:
             self.context.pending.awaits(self.pending, None)
-        properties = start_ok.client_properties
-        # Those that are known are said again and again.
-        said = _read(properties) if properties.encodings is None else _SAID.of(properties)
-        if self.hop.translated is None and not (said.is_native and self.hop.interpreter is NATIVE):
-            found = for_product(self.hop.interpreter, properties)
-            if found is not self.hop.interpreter:
-                self.hop.speak(found)
-        self.said, self.capabilities = said.texts, said.capabilities
-        self.start_ok = start_ok
+        self._introduce(start_ok)
         if self.context.identities is not None:
             self.token = await self.context.identities.token_of(self)
         elif TOKEN_MARK in start_ok.response:
@@ -201,6 +195,18 @@ class ClientHandshake:
         if self.timing is not None:
             self.timing.mark("start-ok")
         return start_ok
+
+    def _introduce(self, start_ok: amqp.ConnectionStartOk) -> None:
+        """The client has said who it is."""
+        properties = start_ok.client_properties
+        # Those that are known are said again and again.
+        said = _read(properties) if properties.encodings is None else SAID.of(properties)
+        if self.hop.translated is None and not (said.is_native and self.hop.interpreter is NATIVE):
+            found = for_product(self.hop.interpreter, properties)
+            if found is not self.hop.interpreter:
+                self.hop.speak(found)
+        self.said, self.capabilities = said.texts, said.capabilities
+        self.start_ok = start_ok
 
     async def challenge(self, secure: amqp.ConnectionSecure) -> amqp.ConnectionSecureOk:
         """What it answers."""
@@ -216,20 +222,32 @@ class ClientHandshake:
         self.context.pending.awaits(self.pending, None)
         return request
 
-    async def tune(self, offer: Tune) -> Tune:
-        """What holds on the client's hop."""
+    async def tune(self, offer: Tune, *, is_said: bool = False) -> Tune:
+        """What holds on the client's hop. ``is_said``: it has heard the offer."""
         self.context.pending.awaits(self.pending, _NAMED)
-        await self.say_usual(amqp.ConnectionTune, offer.channel_max, offer.frame_max, offer.heartbeat)
+        if not is_said:
+            await self.say_usual(amqp.ConnectionTune, offer.channel_max, offer.frame_max, offer.heartbeat)
         answer = await self.hear(amqp.ConnectionTuneOk)
         if self.timing is not None:
             self.timing.mark("tune-ok")
         try:
-            return offer.settle(
-                Tune(answer.frame_max, answer.channel_max, answer.heartbeat), Tune(channel_max=MAX_CHANNELS)
-            )
+            return settled(offer, answer)
         except ProtocolViolation as violation:
             # RabbitMQ hangs up here, too.
             raise RefusedError(str(violation)) from violation
+
+    def resume(
+        self,
+        state: ConnectionState,
+        start_ok: amqp.ConnectionStartOk | None,
+        opening: tuple[amqp.ConnectionOpen, SelectedPolicies] | None,
+    ) -> None:
+        """The conversation stands there. It was led elsewhere so far."""
+        self.state = state
+        if start_ok is not None:
+            self._introduce(start_ok)
+        if opening is not None:
+            self.policies = opening[1]
 
     # -- whether it may come in ---------------------------------------------------------------
 

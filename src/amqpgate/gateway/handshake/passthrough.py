@@ -26,16 +26,18 @@ by which old clients ask for a challenge (`client_side`).
 from __future__ import annotations
 
 import contextlib
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, TypeVar
 
 import attrs
 
 from amqpgate.bridge import ConnectionRedirect, pair_of
-from amqpgate.config import USUAL_FRAME_MAX
+from amqpgate.config import Listener
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
+from amqpgate.gateway.handshake.agreements import offer_of
 from amqpgate.gateway.handshake.client_side import ClientHandshake
+from amqpgate.gateway.handshake.progress import Progress, Stage
 from amqpgate.gateway.session.established import Established, OwnSource
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, hand_over
 from amqpgate.gateway.transport.repeated import Derived
@@ -53,8 +55,7 @@ from amqpgate.gateway.upstream.broker_side import (
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.gateway.upstream.own_login import secure_ok
-from amqpgate.protocol.frames import FRAME_MIN_SIZE
-from amqpgate.protocol.handshake import Tune, negotiate
+from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.login import Exchange
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher, repeatable, with_both_plain
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -62,9 +63,6 @@ from amqpgate.wire.method import Method
 
 M = TypeVar("M", bound=Method)
 N = TypeVar("N", bound=Method)
-
-#: Offers that are kept.
-_MOST_OFFERS: Final = 64
 
 
 @attrs.define
@@ -93,30 +91,54 @@ class Passthrough:
         assert self.line is not None, "dialled before start-ok goes on"
         return self.line.hop
 
-    async def run(self) -> Established:
+    async def run(self, progress: Progress | None = None) -> Established:
         """Raises ``RefusedError``; ``StreamClosedError`` and ``ProtocolViolation`` of the client; and
         ``UpstreamFaultError``, ``UpstreamUnavailableError`` and ``ConfigError``, of which the client has not
-        been told."""
+        been told. ``progress``: it has come so far already."""
         try:
-            await self.client.say_start(self._offer(await self._started(self.greeting)))
-            watcher = await self._authenticate()
-            client_tune, upstream_tune = await self._tune(watcher)
-            user = self._said(watcher)
-            if self.dialler.settings.has_login:
-                principals = self.client.context.principals
-                user = await in_trio(principals.user_of, self.client, self.dialler, user)
-            upstream_tune = await self._open(user, client_tune, upstream_tune)
-            hop = self.hop
-            frame_max = relay_frames(self.client, hop) if hop.translated is not None else None
-            await self.client.say_usual(amqp.ConnectionOpenOk)
-            return established(self.client, client_tune, hop, upstream_tune, self.dialler, frame_max)
+            if progress is not None:
+                return await self._go_on(progress)
+            await self.client.say_start(self._offer(await self._started()))
+            return await self._log_in()
         except ProtocolViolation as violation:
             self.client.hang_up(violation)
 
-    async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
+    async def _go_on(self, progress: Progress) -> Established:
+        client, stage, unsent = self.client, progress.stage, progress.unsent
+        client.resume(progress.state, progress.start_ok, progress.opening)
+        if stage is Stage.TUNED:
+            self._unsaid = unsent
+        elif unsent and stage in (Stage.STARTED, Stage.TUNING):
+            await client.hop.send(unsent)
+        elif unsent:
+            await self._to_broker(unsent)
+        if stage is Stage.STARTED:
+            return await self._log_in()
+        watcher = SaslWatcher(client.start_ok.mechanism)
+        watcher.response(client.start_ok.response)
+        if stage is Stage.LOGGED_IN:
+            return await self._agree(watcher)
+        offer, agreement, opening = progress.offer, progress.agreement, progress.opening
+        if stage is Stage.TUNING:
+            assert offer is not None
+            return await self._settle(watcher, offer.asked, offer.tune, is_said=True)
+        assert agreement is not None
+        if stage is Stage.TUNED:
+            return await self._open(watcher, *agreement.tunes)
+        assert opening is not None
+        return await self._opened(opening[0], *agreement.tunes)
+
+    async def _started(self) -> amqp.ConnectionStart:
+        """The broker's start, which the client hears."""
+        greeting = self.greeting if self.line is None else self.line.greeting
         if isinstance(greeting, amqp.ConnectionClose):
             await self.client.pass_on(greeting, None if self.line is None else self.line.hop)
         return greeting
+
+    def _offer(self, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
+        identities, listener = self.client.context.identities, self.client.listener
+        is_judged_here = identities is not None and identities.requires(listener)
+        return offered(self.dialler, listener, start, is_judged_here=is_judged_here)
 
     async def _dial(self) -> amqp.ConnectionStart:
         """The start of the broker that hears the start-ok."""
@@ -124,25 +146,14 @@ class Passthrough:
             self.line = await self.dialler.connect()
             self.client.mark("dial")
         self.line.endpoint.succeeded()
-        return await self._started(self.line.greeting)
-
-    def _offer(self, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
-        """The broker's start, with the mechanisms that the client may use."""
-        identities = self.client.context.identities
-        is_judged_here = identities is not None and identities.requires(self.client.listener)
-        return _OFFERS[self.dialler.settings.has_login or is_judged_here, self._lends_certificate].of(start)
-
-    @property
-    def _lends_certificate(self) -> bool:
-        """Whether SASL EXTERNAL would log an unproven client in by the gateway's certificate."""
-        tls = self.dialler.settings.tls
-        return tls is not None and tls.cert is not None and not self.client.listener.proves_clients
+        return await self._started()
 
     # -- authentication: whatever the mechanism, as often as the broker asks ------------------
 
-    async def _authenticate(self) -> SaslWatcher:
+    async def _log_in(self) -> Established:
+        """From connection.start on, which the client has heard."""
         start_ok = await self.client.hear_start_ok()
-        if start_ok.mechanism == EXTERNAL and self._lends_certificate:
+        if start_ok.mechanism == EXTERNAL and _lends_certificate(self.dialler, self.client.listener):
             # It was not offered: RabbitMQ hangs up then.
             raise RefusedError(refusal_of_login(EXTERNAL).text)
         watcher = SaslWatcher(start_ok.mechanism)
@@ -163,7 +174,7 @@ class Passthrough:
         await self._to_broker(
             start_ok_for(self.line.hop, start, self.client, self.own, self.client.context.version)
         )
-        return watcher
+        return await self._agree(watcher)
 
     def _said(self, watcher: SaslWatcher) -> str | None:
         """The user that the client's login names; None where only the broker can tell."""
@@ -173,8 +184,8 @@ class Passthrough:
 
     # -- tune: each hop has its own limits ----------------------------------------------------
 
-    async def _tune(self, watcher: SaslWatcher) -> tuple[Tune, Tune]:
-        """What holds on the client's hop, and on the broker's.
+    async def _agree(self, watcher: SaslWatcher) -> Established:
+        """From start-ok on, which the broker has heard.
 
         Where the configuration names nothing, the client is offered what the broker offers, and
         the broker is answered what the client chose; so the two hops agree and no body is re-framed,
@@ -182,16 +193,16 @@ class Passthrough:
         standard lets it: clients need not take that.
         """
         asked = await self._tune_from_broker(watcher)
-        own, theirs = self.client.listener, self.dialler.settings
-        offer = _offer(
-            (asked.channel_max, asked.frame_max),
-            (own.channel_max or 0, own.frame_max or 0),
-            (theirs.channel_max or 0, theirs.frame_max or 0),
-            asked.heartbeat if own.heartbeat is None else own.heartbeat,
-        )
-        client = await self.client.tune(offer)
+        offer = offer_of(asked, self.client.listener, self.dialler.settings)
+        return await self._settle(watcher, asked, offer)
+
+    async def _settle(
+        self, watcher: SaslWatcher, asked: amqp.ConnectionTune, offer: Tune, *, is_said: bool = False
+    ) -> Established:
+        """From tune on, which the client has heard if ``is_said``."""
+        client = await self.client.tune(offer, is_said=is_said)
         assert self.line is not None, "it has proposed a tune"
-        upstream = tune_for(asked, theirs, client, self.line.hop.interpreter)
+        upstream = tune_for(asked, self.dialler.settings, client, self.line.hop.interpreter)
         said = self.line.hop.frame_with(
             amqp.ConnectionTuneOk, upstream.channel_max, upstream.frame_max, upstream.heartbeat
         )
@@ -200,7 +211,7 @@ class Passthrough:
             self._unsaid = said
         else:
             await self._to_broker(said)
-        return client, upstream
+        return await self._open(watcher, client, upstream)
 
     async def _tune_from_broker(self, watcher: SaslWatcher) -> amqp.ConnectionTune:
         """Past the challenges, if the mechanism has any."""
@@ -220,13 +231,16 @@ class Passthrough:
 
     # -- open ---------------------------------------------------------------------------------
 
-    async def _open(self, user: str | None, client_tune: Tune, upstream_tune: Tune) -> Tune:
-        """What holds on the hop of the broker that has opened."""
+    async def _open(self, watcher: SaslWatcher, client_tune: Tune, upstream_tune: Tune) -> Established:
+        """From tune-ok on."""
+        user, settings = self._said(watcher), self.dialler.settings
+        if settings.has_login:
+            principals = self.client.context.principals
+            user = await in_trio(principals.user_of, self.client, self.dialler, user)
         request = await self.client.hear_open()
-        vhost = self.dialler.settings.vhost
-        if vhost is not None:
-            request = attrs.evolve(request, virtual_host=vhost)
-        known = self.client.upstream_user(self.dialler.settings, user)
+        if settings.vhost is not None:
+            request = attrs.evolve(request, virtual_host=settings.vhost)
+        known = self.client.upstream_user(settings, user)
         principal = self.client.principal(user, request.virtual_host, known)
         why_not = await self.client.why_not(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
         if why_not is not None:
@@ -236,10 +250,19 @@ class Passthrough:
         await self._to_broker(
             self.hop.frame_with(amqp.ConnectionOpen, said.virtual_host, said.reserved_1, said.reserved_2)
         )
+        return await self._opened(request, client_tune, upstream_tune)
+
+    async def _opened(
+        self, request: amqp.ConnectionOpen, client_tune: Tune, upstream_tune: Tune
+    ) -> Established:
+        """From open on, which the broker has heard."""
         answer = await self._from_broker(amqp.ConnectionOpenOk, ConnectionRedirect)
         if isinstance(answer, ConnectionRedirect):
             upstream_tune = await self._follow(answer, client_tune, request)
-        return upstream_tune
+        hop = self.hop
+        frame_max = relay_frames(self.client, hop) if hop.translated is not None else None
+        await self.client.say_usual(amqp.ConnectionOpenOk)
+        return established(self.client, client_tune, hop, upstream_tune, self.dialler, frame_max)
 
     async def _follow(
         self, redirect: ConnectionRedirect, client_tune: Tune, request: amqp.ConnectionOpen
@@ -312,13 +335,19 @@ _OFFERS: Final = {
 }
 
 
-@lru_cache(maxsize=_MOST_OFFERS)
-def _offer(asked: tuple[int, int], own: tuple[int, int], theirs: tuple[int, int], heartbeat: int) -> Tune:
-    """What a client is offered, given the largest channel and the largest frame that the broker proposes, and
-    those that the settings have for the listener and for the upstream."""
-    frame_max = own[1] or max(FRAME_MIN_SIZE, negotiate(asked[1], theirs[1] or USUAL_FRAME_MAX))
-    channel_max = negotiate(asked[0], own[0], theirs[0])
-    return Tune(frame_max=frame_max, channel_max=channel_max, heartbeat=heartbeat)
+def _lends_certificate(dialler: Dialer, listener: Listener) -> bool:
+    """Whether SASL EXTERNAL would log an unproven client in by the gateway's certificate."""
+    tls = dialler.settings.tls
+    return tls is not None and tls.cert is not None and not listener.proves_clients
+
+
+def offered(
+    dialler: Dialer, listener: Listener, start: amqp.ConnectionStart, *, is_judged_here: bool = False
+) -> amqp.ConnectionStart:
+    """The broker's start, with the mechanisms that the client may use. ``is_judged_here``: only those in
+    which the gateway finds a token."""
+    is_read = dialler.settings.has_login or is_judged_here
+    return _OFFERS[is_read, _lends_certificate(dialler, listener)].of(start)
 
 
 def relay_frames(client: ClientHandshake, broker: MethodStream) -> int | None:

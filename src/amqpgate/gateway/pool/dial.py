@@ -106,7 +106,7 @@ async def open_connection(
 @contextlib.contextmanager
 def _answering(broker: DialedBroker, dialler: Dialer) -> Iterator[None]:
     """What goes wrong in here, or takes too long, is the broker's fault, and the hop is closed."""
-    timeout = dialler.settings.handshake_timeout or dialler.settings.connect_timeout
+    timeout = dialler.settings.answer_timeout
     try:
         with trio.fail_after(timeout):
             yield

@@ -75,6 +75,16 @@ class Attempt:
     _error: int
 
     @property
+    def is_pending(self) -> bool:
+        """Whether it is neither there nor refused: it is writable when it is."""
+        return self._error == errno.EALREADY
+
+    def settle(self) -> None:
+        """Nothing is waited for: it stands, or ``OSError`` is raised."""
+        if self._error not in _CONNECTED:
+            raise OSError(self._error, os.strerror(self._error))
+
+    @property
     def stands(self) -> bool:
         """Whether it is there, and nothing has to be waited for."""
         return self._error in _CONNECTED

@@ -69,31 +69,80 @@ class Scheduler(Protocol):
         """Where sockets are watched."""
 
     @property
-    def waiting(self) -> dict[int, Fiber]:
+    def waiting(self) -> dict[int, Scheduled]:
         """Who waits for a socket, by its descriptor."""
 
-    def resume_soon(self, fiber: Fiber) -> None:
+    def resume_soon(self, one: Scheduled) -> None:
         """It waits no more."""
 
-    def look_at(self, fiber: Fiber, deadline: float) -> None:
-        """Have it look at its scopes then."""
+    def look_at(self, one: Scheduled, deadline: float) -> None:
+        """Have it look at its deadlines then."""
 
     def do(self, fiber: Fiber, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> Awaitable[T]:
         """What a task of trio's makes of it."""
 
 
 @attrs.define(eq=False)
-class Fiber:
-    """One coroutine."""
+class Scheduled:
+    """What waits for sockets and deadlines, and is resumed: a fiber, or a `stepper.Stepper`, which has no
+    coroutine."""
 
     scheduler: Scheduler
-    _work: Work
-    #: The scopes that it is in; the outermost first.
-    scopes: list[Ending] = attrs.field(factory=list, init=False)
     #: The descriptor that it waits for; below zero: none.
     fd: int = attrs.field(default=-1, init=False)
     #: It is resumed soon.
     is_queued: bool = attrs.field(default=False, init=False)
+    #: The sockets that epoll knows by it, by their descriptors.
+    _watched: dict[int, HasFileno] = attrs.field(factory=dict, init=False)
+    _over: trio.Event | None = attrs.field(default=None, init=False)
+    is_over: bool = attrs.field(default=False, init=False)
+
+    def queue(self) -> bool:
+        """It is to be resumed; whether it was not before."""
+        raise NotImplementedError
+
+    def proceed(self) -> bool:
+        """Run it until it waits; whether it is over."""
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        """End it where it waits."""
+        raise NotImplementedError
+
+    def look(self, now: float) -> None:
+        """A deadline may have passed."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """It is over: what was kept for it is let go."""
+        self.is_over = True
+        epoll = self.scheduler.epoll
+        try:
+            for fd, sock in self._watched.items():
+                # Somebody else's goes on, and is watched there. What is closed is not there any more.
+                with contextlib.suppress(OSError, ValueError):
+                    if sock.fileno() == fd:
+                        epoll.unregister(fd)
+        finally:
+            self._watched.clear()
+            if self._over is not None:
+                self._over.set()
+
+    async def over(self) -> None:
+        """Wait in trio until it is over."""
+        if not self.is_over:
+            if self._over is None:
+                self._over = trio.Event()
+            await self._over.wait()
+
+
+@attrs.define(eq=False)
+class Fiber(Scheduled):
+    """One coroutine."""
+
+    _work: Work
+    #: The scopes that it is in; the outermost first.
+    scopes: list[Ending] = attrs.field(factory=list, init=False)
     #: When it looks at its scopes.
     armed: float = attrs.field(default=math.inf, init=False)
     #: What is raised in it when it is resumed.
@@ -101,10 +150,6 @@ class Fiber:
     _has_begun: bool = attrs.field(default=False, init=False)
     #: Of what trio does for it now.
     _task: trio.CancelScope | None = attrs.field(default=None, init=False)
-    #: The sockets that epoll knows by it, by their descriptors.
-    _watched: dict[int, HasFileno] = attrs.field(factory=dict, init=False)
-    _over: trio.Event | None = attrs.field(default=None, init=False)
-    is_over: bool = attrs.field(default=False, init=False)
 
     # -- resumed and ended, by its scheduler ---------------------------------------------------
 
@@ -146,28 +191,6 @@ class Fiber:
             return None
         why, self._why = self._why, None
         return why
-
-    def finish(self) -> None:
-        """It is over: what was kept for it is let go."""
-        self.is_over = True
-        epoll = self.scheduler.epoll
-        try:
-            for fd, sock in self._watched.items():
-                # Somebody else's goes on, and is watched there. What is closed is not there any more.
-                with contextlib.suppress(OSError, ValueError):
-                    if sock.fileno() == fd:
-                        epoll.unregister(fd)
-        finally:
-            self._watched.clear()
-            if self._over is not None:
-                self._over.set()
-
-    async def over(self) -> None:
-        """Wait in trio until it is over."""
-        if not self.is_over:
-            if self._over is None:
-                self._over = trio.Event()
-            await self._over.wait()
 
     # -- what it waits for ---------------------------------------------------------------------
 

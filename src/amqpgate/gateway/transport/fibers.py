@@ -32,7 +32,7 @@ import trio
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.timer import Timer
 from amqpgate.datapath.wheel import Wheel
-from amqpgate.gateway.transport.fiber import Fiber, Interrupted, Work, until_resumed
+from amqpgate.gateway.transport.fiber import Fiber, Interrupted, Scheduled, Work, until_resumed
 from amqpgate.logs import log_failure
 
 log = logging.getLogger(__name__)
@@ -60,10 +60,10 @@ class Fibers:
         self.epoll.register(self._event, select.EPOLLIN)
         self.epoll.register(self._timer.fileno(), select.EPOLLIN)
         #: By the descriptor that they wait for.
-        self.waiting: dict[int, Fiber] = {}
-        self._all: dict[Fiber, None] = {}
-        self._soon: deque[Fiber] = deque()
-        self._wheel: Wheel[Fiber] = Wheel()
+        self.waiting: dict[int, Scheduled] = {}
+        self._all: dict[Scheduled, None] = {}
+        self._soon: deque[Scheduled] = deque()
+        self._wheel: Wheel[Scheduled] = Wheel()
         self._is_attending = False
         #: Somebody may have been forgotten that is to be resumed.
         self._is_shaken = False
@@ -81,15 +81,19 @@ class Fibers:
     def start_soon(self, work: Work) -> Fiber:
         """Run it, beginning at the next turn; not once ``is_closed``. Where it raises it will not begin."""
         fiber = Fiber(self, work)
-        self._all[fiber] = None
-        try:
-            self.resume_soon(fiber)
-        except MemoryError:
-            del self._all[fiber]
-            raise
+        self.begin(fiber)
         return fiber
 
-    def resume_soon(self, fiber: Fiber) -> None:
+    def begin(self, one: Scheduled) -> None:
+        """As ``start_soon``, of what is no fiber, too."""
+        self._all[one] = None
+        try:
+            self.resume_soon(one)
+        except MemoryError:
+            del self._all[one]
+            raise
+
+    def resume_soon(self, fiber: Scheduled) -> None:
         """It waits no more."""
         try:
             if fiber.queue():
@@ -151,7 +155,7 @@ class Fibers:
         self._set_timer()
         self._is_shaken = False
 
-    def _end(self, fiber: Fiber) -> None:
+    def _end(self, fiber: Scheduled) -> None:
         # First what cannot fail: who is over is not waited for.
         del self._all[fiber]
         self._wheel.discard(fiber)
@@ -159,8 +163,8 @@ class Fibers:
 
     # -- deadlines -----------------------------------------------------------------------------
 
-    def look_at(self, fiber: Fiber, deadline: float) -> None:
-        """Look at the fiber's scopes when that time has come."""
+    def look_at(self, fiber: Scheduled, deadline: float) -> None:
+        """Have it look at its deadlines when that time has come."""
         self._wheel.set(fiber, math.ceil(deadline / _GRAIN) * _GRAIN)
         if deadline < self._timer_at:
             self._set_timer()

@@ -52,10 +52,17 @@ class MethodStream:
     """A non-blocking socket, with a frame decoder and the peer's interpreter; or a translated one.
 
     ``frame_max`` (bytes) bounds what one frame may make us keep; ``peer`` is who is at the other end.
+    ``received`` is what somebody else has received before, or why nothing more comes.
     """
 
     def __init__(
-        self, sock: Socket, *, frame_max: int, peer: Role, interpreter: Interpreter | None = None
+        self,
+        sock: Socket,
+        *,
+        frame_max: int,
+        peer: Role,
+        interpreter: Interpreter | None = None,
+        received: bytes | OSError = b"",
     ) -> None:
         self.sock = sock
         self.translated = sock if isinstance(sock, TranslatedSocket) else None
@@ -70,6 +77,7 @@ class MethodStream:
         self._at_once = 0
         #: It was told something since it was read: what comes is its answer, and not there yet.
         self._is_asked = False
+        self._received = received
 
     def speak(self, interpreter: Interpreter) -> None:
         """The peer speaks this version from now on."""
@@ -103,16 +111,20 @@ class MethodStream:
     async def start_tls(self, context: ssl.SSLContext, *, server_side: bool, name: str | None = None) -> None:
         """Do the TLS handshake. Bytes received before it must have been consumed exactly.
 
-        Raises ``ssl.SSLError`` or ``OSError``; deadlines are the caller's.
+        Somebody else may have begun it. Raises ``ssl.SSLError`` or ``OSError``; deadlines are the caller's.
         """
-        wrapped = context.wrap_socket(
-            self.inner,
-            server_side=server_side,
-            server_hostname=name,
-            do_handshake_on_connect=False,
-            suppress_ragged_eofs=False,
-        )
-        self.sock = self.inner = wrapped
+        if isinstance(self._received, OSError):
+            raise self._received
+        wrapped = self.inner
+        if not isinstance(wrapped, ssl.SSLSocket):
+            wrapped = context.wrap_socket(
+                self.inner,
+                server_side=server_side,
+                server_hostname=name,
+                do_handshake_on_connect=False,
+                suppress_ragged_eofs=False,
+            )
+            self.sock = self.inner = wrapped
         while True:
             try:
                 wrapped.do_handshake()
@@ -129,6 +141,8 @@ class MethodStream:
         Raises ``StreamClosedError`` when it is broken, and a translator's ``ProtocolViolation``. A peer that
         never stops sending takes nobody's turn, and does not outlive a deadline.
         """
+        if self._received:
+            return self._take_received(limit)
         if self._at_once >= MOST_READS:
             self._at_once = 0
             await checkpoint()
@@ -158,6 +172,13 @@ class MethodStream:
                 return b""
             except OSError as error:
                 raise StreamClosedError(str(error)) from error
+
+    def _take_received(self, limit: int) -> bytes:
+        received = self._received
+        if isinstance(received, OSError):
+            raise StreamClosedError(str(received)) from received
+        self._received = received[limit:]
+        return received[:limit]
 
     async def receive_exactly(self, count: int) -> bytes:
         """Exactly ``count`` bytes, or ``StreamClosedError``."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -154,6 +155,13 @@ def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def serve_tls(sock: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """A client's socket, whose TLS handshake is still to be done. Raises ``ssl.SSLError`` or ``OSError``."""
+    return context.wrap_socket(
+        sock, server_side=True, do_handshake_on_connect=False, suppress_ragged_eofs=False
+    )
 
 
 #: The short names of RFC 4514, section 3, by OpenSSL's long ones.

@@ -10,7 +10,7 @@ import math
 import select
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from types import TracebackType, coroutine
-from typing import TypeVar, TypeVarTuple
+from typing import Protocol, TypeVar, TypeVarTuple
 
 import trio
 
@@ -75,17 +75,34 @@ async def in_trio(async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
     return await fiber.scheduler.do(fiber, async_fn, *args)
 
 
+class Interruptible(Protocol):
+    """Who is told that something is to end."""
+
+    def interrupt(self, why: Interrupted) -> None:
+        """It is to end."""
+
+
 class CancelScope:
     """What ``trio.CancelScope`` is for tasks: it may be cancelled, and has a deadline ``seconds`` after it is
     entered. It can be entered once."""
 
-    __slots__ = ("_fails", "_fiber", "_scope", "_seconds", "cancel_called", "cancelled_caught", "deadline")
+    __slots__ = (
+        "_fails",
+        "_fiber",
+        "_scope",
+        "_seconds",
+        "_told",
+        "cancel_called",
+        "cancelled_caught",
+        "deadline",
+    )
 
     def __init__(self, seconds: float = math.inf, *, fails: bool = False) -> None:
         self._seconds = seconds
         #: ``trio.TooSlowError`` is raised where it was left because it has ended.
         self._fails = fails
         self._fiber: Fiber | None = None
+        self._told: Interruptible | None = None
         self._scope: trio.CancelScope | None = None
         #: On trio's clock, in a fiber.
         self.deadline = math.inf
@@ -93,7 +110,12 @@ class CancelScope:
         #: Whether it was left because it has ended.
         self.cancelled_caught = False
 
+    def tell(self, whom: Interruptible) -> None:
+        """Until it is entered, this one is interrupted when it is cancelled."""
+        self._told = whom
+
     def __enter__(self) -> CancelScope:
+        self._told = None
         fiber = self._fiber = RUNNING.fiber
         if fiber is None:
             self._scope = trio.CancelScope(deadline=trio.current_time() + self._seconds)
@@ -133,6 +155,8 @@ class CancelScope:
             self._scope.cancel()
         elif self._fiber is not None:
             self._fiber.interrupt(Interrupted(self))
+        elif self._told is not None:
+            self._told.interrupt(Interrupted(self))
 
     def expire(self) -> None:
         """Its deadline has passed: `fibers.Ending`."""

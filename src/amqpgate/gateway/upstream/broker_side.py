@@ -240,7 +240,7 @@ class BrokerHandshake:
     async def _answer(self) -> Method | None:
         """The broker's next method that is no refusal; None where it hung up."""
         settings = self.dialler.settings
-        timeout = settings.handshake_timeout or settings.connect_timeout
+        timeout = settings.answer_timeout
         method: Method | None = None
         with move_on_after(timeout) as patience:
             try:

@@ -62,6 +62,17 @@ class DialedBroker:
     greeting: amqp.ConnectionStart | amqp.ConnectionClose
 
 
+@frozen
+class BegunCall:
+    """A connection that has been told the protocol header of 0-9-1, and has not answered all of its start."""
+
+    endpoint: EndpointHealth
+    hop: MethodStream
+    #: On trio's clock: since when, and until when its start is waited for.
+    since: float
+    until: float
+
+
 @attrs.define
 class Dialer:
     """The attempts of one session. ``connect`` may be called again when what it gave has failed later."""
@@ -77,6 +88,23 @@ class Dialer:
     choice: Choice | None = None
     _left: list[EndpointHealth] | None = attrs.field(default=None, init=False)
     _error: UpstreamUnavailableError | None = attrs.field(default=None, init=False)
+    #: The attempt that has begun elsewhere, and the endpoint of one that has not.
+    _begun: BegunCall | None = attrs.field(default=None, init=False)
+    _again: EndpointHealth | None = attrs.field(default=None, init=False)
+
+    def resume(self, begun: BegunCall) -> None:
+        """`connect` goes on with this, to the endpoint that `next` gave."""
+        self._begun = begun
+
+    def put_back(self, endpoint: EndpointHealth) -> None:
+        """It was not tried: `next` gives it again."""
+        self._again = endpoint
+
+    def abandon(self) -> None:
+        """What has begun elsewhere, and nobody has gone on with, is closed."""
+        if self._begun is not None:
+            self._begun.hop.close()
+            self._begun = None
 
     async def greet(self) -> tuple[amqp.ConnectionStart | amqp.ConnectionClose, DialedBroker | None]:
         """What the client hears first: what the broker said last; or on a connection that is there now, since
@@ -98,21 +126,33 @@ class Dialer:
     async def connect(self) -> DialedBroker:
         """Raises the last attempt's ``UpstreamUnavailableError``; ``ConfigError`` for its TLS files."""
         while True:
-            began = trio.current_time()
-            endpoint = self._next(began)
+            begun, self._begun = self._begun, None
+            began = trio.current_time() if begun is None else begun.since
+            endpoint = self.next(began) if begun is None else begun.endpoint
             try:
                 line = await call(
-                    endpoint, self.settings, self.contexts, frame_max=self.frame_max, name=self.session
+                    endpoint,
+                    self.settings,
+                    self.contexts,
+                    frame_max=self.frame_max,
+                    name=self.session,
+                    begun=begun,
                 )
             except UpstreamUnavailableError as error:
                 self.give_up(endpoint, error)
                 continue
-            name = self.settings.name
-            self.metrics.dial_took(name, trio.current_time() - began)
-            self.metrics.dialled(name, endpoint.name, "connected")
-            if isinstance(line.greeting, amqp.ConnectionStart):
-                self.cluster.heard(line.greeting)
+            self.answered(endpoint, line.greeting, began)
             return line
+
+    def answered(
+        self, endpoint: EndpointHealth, greeting: amqp.ConnectionStart | amqp.ConnectionClose, began: float
+    ) -> None:
+        """A broker that was dialled ``began`` has said its first word."""
+        name = self.settings.name
+        self.metrics.dial_took(name, trio.current_time() - began)
+        self.metrics.dialled(name, endpoint.name, "connected")
+        if isinstance(greeting, amqp.ConnectionStart):
+            self.cluster.heard(greeting)
 
     async def follow(self, host: str) -> DialedBroker:
         """Where a broker redirects to: ``name:port``, or a name alone.
@@ -149,7 +189,11 @@ class Dialer:
             self.metrics.ejected(name, address)
             log.warning("upstream %s is left out for %g s", address, endpoint.sentence)
 
-    def _next(self, now: float) -> EndpointHealth:
+    def next(self, now: float) -> EndpointHealth:
+        """The endpoint to be tried next. Raises as `connect`."""
+        if self._again is not None:
+            endpoint, self._again = self._again, None
+            return endpoint
         if self._left is None:
             self._left = self.cluster.order(self.session, now)
             return self._left.pop(0)
@@ -163,11 +207,18 @@ class Dialer:
 
 
 async def call(
-    endpoint: EndpointHealth, settings: Upstream, contexts: TlsContexts, *, frame_max: int, name: str
+    endpoint: EndpointHealth,
+    settings: Upstream,
+    contexts: TlsContexts,
+    *,
+    frame_max: int,
+    name: str,
+    begun: BegunCall | None = None,
 ) -> DialedBroker:
     """One attempt, in the version that is set, or that the endpoint turns out to speak.
 
-    ``name`` is of who calls. Raises ``UpstreamUnavailableError``, and ``ConfigError`` for the TLS files.
+    ``name`` is of who calls; ``begun`` is how the attempt has begun elsewhere.
+    Raises ``UpstreamUnavailableError``, and ``ConfigError`` for the TLS files.
     """
     is_set = settings.version != "auto"
     named = settings.version if is_set else endpoint.version
@@ -181,9 +232,13 @@ async def call(
                 f"upstream {endpoint.address}: it speaks AMQP {version.name}, of which clients cannot share "
                 "connections: that needs 'connections: own'"
             )
-        hop = await dial(settings, contexts, address=endpoint.address, frame_max=frame_max)
+        until: float | None = None
+        if begun is None:
+            hop = await dial(settings, contexts, address=endpoint.address, frame_max=frame_max)
+        else:
+            hop, until, begun = begun.hop, begun.until, None
         try:
-            greeting = await _greeting(hop, endpoint, settings, version, name)
+            greeting = await _greeting(hop, endpoint, settings, version, name, until)
             if isinstance(greeting, amqp.ConnectionStart):
                 interpreter, start = _meet(greeting, endpoint, version, is_set=is_set)
                 if interpreter is not hop.interpreter:
@@ -256,18 +311,27 @@ def _meet(
 
 
 async def _greeting(
-    hop: MethodStream, endpoint: EndpointHealth, settings: Upstream, version: AnyVersion, name: str
+    hop: MethodStream,
+    endpoint: EndpointHealth,
+    settings: Upstream,
+    version: AnyVersion,
+    name: str,
+    until: float | None,
 ) -> amqp.ConnectionStart | amqp.ConnectionClose | bytes:
-    """The broker's first words: a method, or a protocol header other than what it was told."""
-    timeout = settings.handshake_timeout or settings.connect_timeout
+    """The broker's first words: a method, or a protocol header other than what it was told.
+
+    ``until``: it has been told, and is waited for so long.
+    """
+    timeout = settings.answer_timeout
     why = f"said nothing within {timeout:g} s"
-    with move_on_after(timeout):
+    with move_on_after(timeout if until is None else until - trio.current_time()):
         try:
             if isinstance(version, TranslatedVersion):
                 hop.speak(version.interpreter)
             else:
                 hop.speak(version.interpreter(version.broker))
-            await hop.send(version.header)
+            if until is None:
+                await hop.send(version.header)
             header = await hop.next_header()
             # Qpid says the header that it was told before it starts.
             if header is not None and header != version.header:
@@ -317,9 +381,7 @@ async def dial(
                 )
     except trio.TooSlowError:
         _drop(hop)
-        raise UpstreamUnavailableError(
-            f"upstream {address} did not answer within {upstream.connect_timeout:g} s"
-        ) from None
+        raise too_slow(address, upstream) from None
     except tls_errors() as error:
         _drop(hop)
         if isinstance(error, ssl.SSLCertVerificationError):
@@ -329,15 +391,27 @@ async def dial(
         raise UpstreamUnavailableError(f"TLS with upstream {address} failed: {why}") from error
     except OSError as error:
         _drop(hop)
-        cause = error.__cause__ or error
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        raise UpstreamUnavailableError(f"cannot connect to upstream {address}: {cause}") from error
+        raise unreachable(address, error) from error
     except BaseException:
         _drop(hop)
         raise
     assert hop is not None, "connected within the time"
     return hop
+
+
+def too_slow(address: Address, upstream: Upstream) -> UpstreamUnavailableError:
+    """It has not been connected in time."""
+    return UpstreamUnavailableError(
+        f"upstream {address} did not answer within {upstream.connect_timeout:g} s"
+    )
+
+
+def unreachable(address: Address, error: OSError) -> UpstreamUnavailableError:
+    """It could not be connected."""
+    cause = error.__cause__ or error
+    if isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    return UpstreamUnavailableError(f"cannot connect to upstream {address}: {cause}")
 
 
 def _prepared(sock: socket.socket, address: str | None, frame_max: int) -> MethodStream:

@@ -12,6 +12,7 @@ import trio
 from amqpgate.config import Listener, Secret, Settings, Upstream
 from amqpgate.config.clusters import UNSHARED
 from amqpgate.errors import ConfigError
+from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.gateway.upstream.cluster import Cluster
@@ -110,7 +111,7 @@ class Router:
         cluster = self.cluster_of(found.choice, listener.name)
         settings = cluster.settings
         if found.choice is not None:
-            self._count(found.choice, "enforce")
+            self.took(found.choice)
             settings = rewritten(settings, found.choice.route.upstream)
         return self._dialler(cluster, settings, session, found.choice)
 
@@ -122,6 +123,20 @@ class Router:
         """The attempts of a session that will not go elsewhere, whatever it says; None where it may, or must
         wait. Raises as `dialler`."""
         found = self.table.choose_early(principal, session)
+        return self._towards(found, listener, session)
+
+    def early_dialler(self, listener: Listener, caller: Caller, session: str) -> Dialer | None:
+        """The attempts of a session whose client has said nothing yet; None where it may go elsewhere, or
+        must wait. Raises ``ConfigError``. The route is not counted: `took`."""
+        if not self.table.policies:
+            cluster = self._homes[listener.name]
+            if cluster.settings.connections != "own":
+                return None
+            return self._dialler(cluster, cluster.settings, session, None)
+        found = self.choose_early(listener, caller.principal(listener, None, "", {}), session)
+        return self._towards(found, listener, session)
+
+    def _towards(self, found: Chosen | None, listener: Listener, session: str) -> Dialer | None:
         if found is None or self.is_paused(found):
             return None
         cluster = self.cluster_of(found.choice, listener.name)
@@ -129,6 +144,10 @@ class Router:
         if found.choice is not None:
             settings = rewritten(settings, found.choice.route.upstream)
         return self._dialler(cluster, settings, session, found.choice)
+
+    def took(self, choice: Choice) -> None:
+        """A session goes there."""
+        self._count(choice, "enforce")
 
     def plain_dialler(self, name: str, session: str) -> Dialer:
         """The attempts of one session at a cluster, as its settings have it."""

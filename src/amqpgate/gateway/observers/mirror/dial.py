@@ -68,7 +68,7 @@ async def _dial(
     endpoint: EndpointHealth, settings: Upstream, contexts: TlsContexts, version: str, name: str
 ) -> Dialled:
     line = await call(endpoint, settings, contexts, frame_max=USUAL_FRAME_MAX, name=f"mirror {name}")
-    timeout = settings.handshake_timeout or settings.connect_timeout
+    timeout = settings.answer_timeout
     try:
         with trio.fail_after(timeout):
             return await _log_in(line.hop, line.greeting, settings, version, name)

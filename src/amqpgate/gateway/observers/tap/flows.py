@@ -127,9 +127,7 @@ class Watches:
         if not watched.is_open:
             self.tapping.muted(watched)
 
-    def watch_alike(
-        self, what: Alike, operation: Operation, taps: tuple[Tap, ...], method: Sent
-    ) -> Watched:
+    def watch_alike(self, what: Alike, operation: Operation, taps: tuple[Tap, ...], method: Sent) -> Watched:
         """As ``watch``, of messages that have no flow on the data path."""
         watched = self._add(
             Watched(Flow(), operation, taps, NOT_AUDITED, UNRESTRICTED, method, is_always=True)

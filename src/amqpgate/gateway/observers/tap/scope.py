@@ -119,7 +119,6 @@ class Scope:
         """Its metadata."""
         return Told(time.time(), self.session, channel, operation, verdict, method, self.interpreter, size)
 
-
     def captured(self, watched: Watched, taps: Sequence[Tap], message: Captured, at: float) -> None:
         """Tell of a message that has passed."""
         _flow, channel, payload, body, _sample = message

@@ -1,0 +1,69 @@
+"""Listeners whose connections take the fast path (`fast_handshake`), and what becomes of these."""
+
+from __future__ import annotations
+
+import socket
+from typing import Protocol
+
+import attrs
+
+from amqpgate.config import Listener
+from amqpgate.gateway.handshake.agreements import Agreements
+from amqpgate.gateway.handshake.context import HandshakeContext
+from amqpgate.gateway.handshake.pending import PendingHandshake
+from amqpgate.gateway.handshake.progress import Progress
+from amqpgate.gateway.session.established import Established
+from amqpgate.gateway.transport.caller import Caller
+from amqpgate.policy import SelectedPolicies
+
+
+class Conversations(Protocol):
+    """What becomes of connections that leave the fast path (`accept.Acceptor`)."""
+
+    def converse(
+        self, sock: socket.socket, listener: Listener, pending: PendingHandshake, progress: Progress
+    ) -> None:
+        """It goes on as a conversation, from there."""
+
+    def establish(
+        self,
+        caller: Caller,
+        established: Established,
+        pending: PendingHandshake,
+        policies: SelectedPolicies,
+    ) -> bool:
+        """It becomes a session; whether it did. Where it did not, its sockets are closed."""
+
+    def left(self, sock: socket.socket, pending: PendingHandshake, outcome: str | None) -> None:
+        """It is over so; None: it is a session."""
+
+
+@attrs.define(eq=False)
+class FastPath:
+    """The fast path of one listener."""
+
+    context: HandshakeContext
+    listener: Listener
+    conversations: Conversations
+    agreements: Agreements = attrs.field(init=False)
+    #: Seconds that a handshake may take.
+    timeout: float = attrs.field(init=False)
+    #: Seconds after which its connections look at their deadlines for the first time.
+    first_look: float = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.agreements = Agreements(self.listener)
+        settings = self.context.settings
+        self.timeout = settings.limits.handshake_timeout
+        waits = [min(one.connect_timeout, one.answer_timeout) for one in settings.upstreams]
+        self.first_look = min(self.timeout, *waits)
+
+    @property
+    def is_common(self) -> bool:
+        """Whether nobody is to be asked before a client is answered."""
+        context = self.context
+        if context.identities is not None:
+            # Tokens are verified by the conversation.
+            return False
+        policies = context.policies
+        return not policies.judges_logins and (policies.audit is None or not policies.audit.is_full)

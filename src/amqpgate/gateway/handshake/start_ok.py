@@ -1,0 +1,131 @@
+"""The start-ok that most clients say: read from its frame and written for the broker, with no method between.
+
+What a client says of itself it says again and again: it is read once. Only the login is new each time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from amqpgate.bridge import NATIVE
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.handshake.client_side import SAID, ClientProperties
+from amqpgate.gateway.transport.caller import Caller
+from amqpgate.gateway.transport.repeated import Derived
+from amqpgate.gateway.upstream.broker_side import BROKER_FRAME_BEFORE_TUNE
+from amqpgate.protocol.frames import FRAME_END, FRAME_OVERHEAD
+from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, credentials
+from amqpgate.values import frozen
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.table_codec import get_known_table, put_table
+from amqpgate.wire.tables import Table
+
+#: A method frame on channel 0.
+_HEAD: Final = b"\x01\x00\x00"
+_INDEX: Final = amqp.ConnectionStartOk.INDEX.to_bytes(4, "big")
+#: Where the arguments begin in a frame.
+_ARGUMENTS: Final = 11
+#: The mechanisms of one response that names the user, as they are said.
+_MECHANISMS: Final = {name.encode(): name for name in (PLAIN, AMQPLAIN)}
+#: What nearly all clients say.
+_LOCALE: Final = "en_US"
+_LOCALE_SAID: Final = b"\x05en_US"
+#: The entry that shows in a broker's connection list who is calling.
+ENTRY: Final = "amqpgate"
+
+
+@frozen
+class Introduction:
+    """What a client says of itself."""
+
+    properties: Table
+    said: ClientProperties
+    #: The entries of ``properties`` as the broker hears them; None: that is for `broker_side`.
+    encoded: bytes | None
+
+
+def _introduce(properties: Table) -> Introduction:
+    is_usual = properties.field(ENTRY) is None
+    encoded = put_table(properties, NATIVE.dialect)[4:] if is_usual else None
+    return Introduction(properties, SAID.of(properties), encoded)
+
+
+_INTRODUCED: Final = Derived(_introduce)
+
+
+@frozen
+class UsualStartOk:
+    """A client's start-ok."""
+
+    #: The frame.
+    frame: bytes = attrs.field(repr=False)
+    introduction: Introduction
+    mechanism: str
+    response: bytes = attrs.field(repr=False)
+    user: str
+
+    @property
+    def method(self) -> amqp.ConnectionStartOk:
+        """The same as a method."""
+        return amqp.ConnectionStartOk(self.introduction.properties, self.mechanism, self.response, _LOCALE)
+
+
+def usual_start_ok(frame: bytes) -> UsualStartOk | None:
+    """What was received, if it is one such frame and nothing else: by a client that speaks AMQP 0-9-1 as
+    RabbitMQ has it, with a login by PLAIN or AMQPLAIN. None: it is to be looked at closely."""
+    size = len(frame)
+    if size < _ARGUMENTS + 4 or frame[:3] != _HEAD or frame[7:_ARGUMENTS] != _INDEX:
+        return None
+    if int.from_bytes(frame[3:7], "big") + FRAME_OVERHEAD != size or frame[-1] != FRAME_END:
+        return None
+    try:
+        properties, at = get_known_table(frame, _ARGUMENTS, size - 1, NATIVE.dialect)
+        if properties.encodings is None:
+            return None
+        introduction = _INTRODUCED.of(properties)
+        if introduction.encoded is None or not introduction.said.is_native:
+            return None
+        begin = at + 1 + frame[at]
+        mechanism = _MECHANISMS.get(frame[at + 1 : begin])
+        end = begin + 4 + int.from_bytes(frame[begin : begin + 4], "big")
+        if mechanism is None or frame[end:-1] != _LOCALE_SAID:
+            return None
+        response = frame[begin + 4 : end]
+        login = credentials(mechanism, response) if response else None
+    except ProtocolViolation:
+        return None
+    return None if login is None else UsualStartOk(frame, introduction, mechanism, response, login.user)
+
+
+def start_ok_of(said: UsualStartOk, caller: Caller, version: str) -> bytes:
+    """The frame that the broker hears, as `broker_side.start_ok_for` makes it where the broker has the
+    client's mechanism. ``version`` is the gateway's."""
+    encoded = said.introduction.encoded
+    assert encoded is not None, "it is usual"
+    shown = b"\x0eclient_addressS%b\x07sessionS%b\x07versionS%b" % (
+        _long(caller.address.encode()),
+        _long(caller.session_id.encode()),
+        _long(version.encode()),
+    )
+    frame = _frame(b"%b\x08%bF%b" % (encoded, ENTRY.encode(), _long(shown)), said)
+    return frame if len(frame) <= BROKER_FRAME_BEFORE_TUNE else _frame(encoded, said)
+
+
+def _frame(properties: bytes, said: UsualStartOk) -> bytes:
+    mechanism = said.mechanism.encode()
+    payload = b"%b%b%c%b%b%b" % (
+        _INDEX,
+        _long(properties),
+        len(mechanism),
+        mechanism,
+        _long(said.response),
+        _LOCALE_SAID,
+    )
+    return b"%b%b%c" % (_HEAD, _long(payload), FRAME_END)
+
+
+def _long(data: bytes) -> bytes:
+    """As a long string."""
+    return len(data).to_bytes(4, "big") + data
