@@ -92,7 +92,7 @@ class PlainTranslation:
         if data:
             return data
         if self.translator.has_frames or not self._is_over:
-            raise would_block()
+            raise nothing_now()
         if self._why is not None:
             raise self._why.with_traceback(None)
         return data
@@ -201,7 +201,7 @@ class PlainTranslation:
         if self._out or self._broken is not None:
             self.flush()
             if self._out:
-                raise would_block()
+                raise nothing_now()
         until = self._clock() + TURN
         taken = 0
         try:
@@ -222,7 +222,7 @@ class PlainTranslation:
         if self._beside is not None:
             self._beside._try_to_flush()
         if not taken:
-            raise would_block()
+            raise nothing_now()
         return taken
 
     @property
@@ -346,7 +346,7 @@ def failure() -> OSError:
     return OSError(errno.EPROTO, "a translator has failed")
 
 
-def would_block() -> BlockingIOError:
+def nothing_now() -> BlockingIOError:
     """There is nothing now, or no room."""
     return BlockingIOError(errno.EAGAIN, AGAIN)
 
