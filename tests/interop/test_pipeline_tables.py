@@ -96,8 +96,8 @@ def test_a_table_in_a_store_is_written_and_read(place: str, tmp_path: Path) -> N
     assert first is not None
     assert second is not None
     again = first.files()
-    same = [NewFile(first.path_for(None), again[0].records, again[0].size, None)]
     for table in (first, second):
+        same = [NewFile(table.path_for(None), again[0].records, again[0].size, None)]
         with table.open(again[0].path) as source, table.create(same[0].path) as out:
             out.write(source.read())
         if table is first:

@@ -1,4 +1,4 @@
-"""The annexe: jobs over audit records, on Spark (extra ``pipeline``).
+"""The annexe: jobs over audit records, on Spark or DuckDB (extra ``pipeline``); a library of the same.
 
 In comes a folder of audit records (``records``); out go data frames. A job is a pure function from data
 frames to data frames; what starts Spark, reads and writes is apart from it.
@@ -11,19 +11,14 @@ frames to data frames; what starts Spark, reads and writes is apart from it.
 ``objects``     records in an object store, as files of this machine
 ``following``   the same as they come, by batches
 ``compact``     job: raw records as a table of few files; ``lake`` has tables of open formats
-``usage``       job: messages and bytes per principal and time
-``denials``     job: what is refused most
-``replay``      job: what other policies would have answered; ``judge``, ``requests``: one record, many
-``recommend``   job: the policies that allow what was done; ``templates``, ``names``: keys and names folded;
-                ``uses``, ``grants``, ``recommendation``: what was done to rules to documents
-``topology``    job: who sends what to whom; ``graph``, ``picture``: what is read off it, how it is drawn
-``anomalies``   job: who left their own history
-``report``      job: all of that for a person; ``report_rows``, ``report_parts``: frames to tables and plots;
-                ``report_page``, ``report_plots``: those as a page
+``data_source`` ``spark.read.format("amqpgate")``; ``offsets``: which files a stream has read
+``library``     the jobs as functions, which are this package's names
+``watch``       what happens, told as alerts
+``jobs``        the questions: plans over data frames, and what is made of their rows
 ``log4j2.properties``  what of Spark's log is shown
 
-Neighbours: sees ``records`` and ``policy``. Only ``cli`` calls it, when a verb of ``amqpgate audit`` runs;
-``__main__`` is the same front door for ``spark-submit``.
+Neighbours: sees ``records`` and ``policy``. Of this program only ``cli`` calls it, when a verb of ``amqpgate
+audit`` runs; ``__main__`` is the same front door for ``spark-submit``.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class DeltaRecords:
 
     def expire(self, before: datetime) -> int:
         """Forget versions that were replaced before that moment, and remove files that no version has."""
-        hours = ceil((datetime.now(UTC) - before).total_seconds() / 3600)
+        hours = max(0, ceil((datetime.now(UTC) - before).total_seconds() / 3600))
         with _explained(self._place):
             gone = self._table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
             self._table.update_incremental()
