@@ -286,12 +286,12 @@ class Subscriptions:
             if subscription.held or not subscription.credit.is_there:
                 break
             if subscription.takes_gets is None:
-                # Who has no basic.nack has no quorum queues.
+                # Who has no basic.nack has no quorum queues. What is not told may be any queue: one that is
+                # auto-delete would go with its consumer.
                 answer: bool | None = True
                 if self._link.has_nacks:
                     answer = yield from takes_gets(subscription.queue, self._link.topology)
-                # Beside an exclusive consumer of a classic queue there is none.
-                subscription.learn(takes_gets=subscription.is_exclusive if answer is None else answer)
+                subscription.learn(takes_gets=answer is not False)
                 continue
             consumer = subscription.consumer
             # To a full one nothing is on its way: the broker counts what it has sent, too.

@@ -163,7 +163,7 @@ class ScriptedQueue:
                 return amqp.ChannelOpenOk()
             case amqp.QueueDeclare(passive=False, arguments=arguments):
                 # What is asked for is never what is there.
-                (asked,) = arguments
+                ((asked, _),) = arguments.entries
                 now = "current is 'true'" if self.has_single_active else "current is none"
                 return amqp.ChannelClose(
                     406, f"inequivalent arg '{asked}' for queue 'q' in vhost '/': {now}", 50, 10

@@ -342,6 +342,26 @@ def test_flush_consumes_of_a_queue_that_has_nothing_to_be_got() -> None:
     assert [message.body for message in stage.queue.ready] == [b"4"]
 
 
+def test_flush_consumes_nothing_of_a_queue_of_which_it_may_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An auto-delete queue would go with the consumer."""
+    stage = Stage(has_nacks=True)
+    hear = stage.queue.hear
+
+    def denied(channel: int, method: Method) -> None:
+        if isinstance(method, amqp.QueueDeclare) and not method.passive:
+            close = amqp.ChannelClose(403, "ACCESS_REFUSED", 50, 10)
+            stage.said.append((channel, FromBroker(channel, close)))
+        else:
+            hear(channel, method)
+
+    monkeypatch.setattr(stage.queue, "hear", denied)
+    stage.publish(b"1", b"2")
+    stage.do(subscribe(), byte_credit())
+    stage.take_asked()
+    assert stage.do(messages(2), amqp10.MessageFlush(destination=b"d")) == [b"1", b"2"]
+    assert "basic.consume" not in names(stage)
+
+
 def test_flush_of_an_empty_queue_takes_the_credit() -> None:
     stage = stage_with()
     assert stage.do(messages(2), amqp10.MessageFlush(destination=b"d")) == []
