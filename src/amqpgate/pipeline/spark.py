@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
-from amqpgate.pipeline import java
+from amqpgate.pipeline.java import find, make_home
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.masters import chosen as chosen_master
 from amqpgate.pipeline.masters import is_connect, is_embedded, is_submitted
@@ -97,7 +97,7 @@ def _prepare() -> None:
     """Tell Spark's scripts which Java and which Python they start."""
     home = Path(tempfile.mkdtemp(prefix="amqpgate-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
-    os.environ["JAVA_HOME"] = str(java.make_home(java.find(), home))
+    os.environ["JAVA_HOME"] = str(make_home(find(), home))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
