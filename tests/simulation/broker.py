@@ -290,8 +290,11 @@ class BrokerEnd:
             case amqp.BasicQos(prefetch_count=count):
                 channel.prefetch = count
                 self.say(number, amqp.BasicQosOk())
-            case amqp.QueueDeclare(queue=queue):
-                self._declare(channel, queue)
+            case amqp.QueueDeclare(queue=queue, passive=passive):
+                if passive and queue not in self.broker.queues:
+                    self.close_channel(channel, 404, f"NOT_FOUND - no queue '{queue}' in vhost '/'")
+                else:
+                    self._declare(channel, queue)
             case amqp.BasicConsume():
                 self._consume(channel, method)
             case amqp.BasicCancel(consumer_tag=tag, no_wait=no_wait):

@@ -67,6 +67,15 @@ class Wait:
     what: str
 
 
+class Working(Protocol):
+    """A session, as its client and those who look see it."""
+
+    name: str
+
+    def dial(self) -> None: ...
+    def oldest(self) -> tuple[float, str]: ...
+
+
 class Client:
     """One client, which connects again whenever its connection is over."""
 
@@ -74,7 +83,7 @@ class Client:
         self.world, self.plan = world, plan
         self.random = Random(plan.seed)
         self.name = plan.name
-        self.session: Session | None = None
+        self.session: Working | None = None
         self.sessions = 0
 
     def start(self) -> None:
@@ -88,7 +97,7 @@ class Client:
         session = self.session
         session.dial()
 
-    def make(self) -> Session:
+    def make(self) -> Working:
         raise NotImplementedError
 
     def finish(self) -> None:
@@ -98,7 +107,7 @@ class Client:
         """Whether there is work left though the world is about to end."""
         return False
 
-    def over(self, session: Session) -> None:
+    def over(self, session: Working) -> None:
         """The session is over."""
         if session is self.session:
             self.session = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from random import Random
+from uuid import UUID
 
 import attrs
 
@@ -62,6 +63,8 @@ class Message:
     @property
     def ends_channel(self) -> bool:
         """Its channel is closed since it is denied. In a transaction nothing else would be heard of."""
+        if self.lane.is_session:
+            return bool(self.denied) and self.denied != "drop"
         if self.denied == "nack":
             return not self.lane.confirms
         return self.denied == "close" or (bool(self.denied) and self.lane.transacts)
@@ -87,6 +90,10 @@ class Lane:
     name: str
     confirms: bool = False
     transacts: bool = False
+    #: A session of AMQP 0-10: what is complete is confirmed, and what is denied ends it.
+    is_session: bool = False
+    #: Its messages are settled once they are sent: the gateway says so to the broker.
+    is_silent: bool = False
     messages: list[Message] = attrs.field(factory=list)
     #: Of the transaction that is under way: publishes, and answers by tag.
     published: list[Message] = attrs.field(factory=list)
@@ -165,7 +172,7 @@ class Ledger:
             content_type="application/octet-stream",
             headers=Table.of({"x-of": lane.name}),
             delivery_mode=2,
-            message_id=f"m{number}",
+            message_id=str(UUID(int=number)) if lane.is_session else f"m{number}",
             app_id="secret" if key.startswith("secret.") else None,
         )
         content = Content(properties, body_of(number, size))
@@ -208,7 +215,8 @@ class Ledger:
                 raise Violation(
                     f"{what} came to broker {broker}, and message {before.number} before it did not"
                 )
-            if before.ends_channel:
+            # A session that a nack ends, the gateway's or the broker's, has gone on meanwhile.
+            if before.ends_channel and not (lane.is_session and before.denied != "close"):
                 raise Violation(
                     f"{what} came to broker {broker} behind message {before.number}, which is denied"
                 )
@@ -224,7 +232,10 @@ class Ledger:
 
     def _named(self, content: Content, where: str) -> Message:
         name = content.properties.message_id or ""
-        number = int(name[1:]) if name[1:].isdecimal() else 0
+        if "-" in name:
+            number = UUID(name).int
+        else:
+            number = int(name[1:]) if name[1:].isdecimal() else 0
         if not 0 < number <= len(self.messages):
             raise Violation(f"{where} got a message that nobody published: {name!r}")
         return self.messages[number - 1]
@@ -276,7 +287,9 @@ class Ledger:
         for transaction in lane.ended:
             raise Violation(f"{lane.name} is closed in order, and {_said(transaction)} did not arrive")
         for delivery in lane.answered.values():
-            if not delivery.is_over and delivery not in lane.uncommitted.values():
+            # The end of a session gives back what was released, too.
+            is_back = lane.is_session and delivery.answer == "requeue"
+            if not delivery.is_over and not is_back and delivery not in lane.uncommitted.values():
                 raise Violation(
                     f"{lane.name} is closed in order, and its {delivery.answer} of delivery "
                     f"{delivery.number} did not arrive"
@@ -391,7 +404,7 @@ class Ledger:
             raise Violation(f"{what} has tag {tag} on {lane.name}, {lane.last_tag} came before it")
         lane.last_tag = tag
         delivery.lane = lane
-        if not delivery.no_ack:
+        if not delivery.no_ack and not lane.is_silent:
             lane.held[tag] = delivery
         return delivery
 
@@ -406,6 +419,14 @@ class Ledger:
 
     def settle(self, delivery: Delivery, answer: str, where: str) -> None:
         """A broker hears that a delivery is settled."""
+        lanes = self._sessions_of(delivery.source)
+        if answer == "requeue" and delivery.lane is None and lanes:
+            # The session has ended before it got this.
+            delivery.source.sent.remove(delivery)
+            delivery.is_over = True
+            return
+        if answer == "ack" and any(lane.is_silent for lane in lanes):
+            delivery.answer = answer
         if delivery.answer != answer:
             raise Violation(
                 f"{where} heard {answer} of delivery {delivery.number}, whose client "
@@ -414,6 +435,11 @@ class Ledger:
             )
         self.over(delivery)
         self.settlements += 1
+
+    def _sessions_of(self, source: Source) -> list[Lane]:
+        """The session of AMQP 0-10 that a consumer is; all of them where none has got anything of it."""
+        lanes = self.lanes if source.target is None else [source.target[0]]
+        return [lane for lane in lanes if lane.is_session]
 
     def over(self, delivery: Delivery) -> None:
         """It is settled, or back in its queue."""

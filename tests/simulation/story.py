@@ -185,6 +185,8 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
     # Somebody takes from each queue.
     last = _client(seed, len(clients), random, queues, pace)
     last = attrs.evolve(last, name=f"consumer{len(clients)}", kind="consumer", user="alice", queues=queues)
+    if last.version == "0-10":
+        last = attrs.evolve(last, version="0-9-1")
     clients.append(attrs.evolve(last, channels=2 * len(queues), heartbeat=30))
     names = {"client": [one.name for one in clients], "broker": "ab"[: setup.brokers], "": [""]}
     every = seconds / random.choice((1, 4, 15, 60))
@@ -198,9 +200,14 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
     return Story(seed, seconds, setup, clients, faults)
 
 
+#: Versions of AMQP that have the methods of 0-9-1, as often as each is drawn.
+_OLD = ("0-9-1",) * 6 + ("0-9", "0-8")
+
+
 def _client(seed: str, number: int, random: Random, queues: list[str], pace: tuple[float, ...]) -> ClientPlan:
     kind = random.choices(("publisher", "consumer", "getter", "hostile"), (5, 4, 1, 1))[0]
-    version = "0-9-1" if kind == "hostile" else random.choice(("0-9-1",) * 6 + ("0-9", "0-8"))
+    versions = {"hostile": ("0-9-1",), "getter": _OLD}.get(kind, (*_OLD, "0-10", "0-10"))
+    version = random.choice(versions)
     return ClientPlan(
         name=f"{kind}{number}",
         kind=kind,

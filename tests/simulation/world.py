@@ -14,6 +14,7 @@ from tests.simulation import audit, faults, seams
 from tests.simulation.broker import Broker
 from tests.simulation.checks import Checks
 from tests.simulation.client import Client
+from tests.simulation.clients_0_10 import Consumer010, Publisher010
 from tests.simulation.clock import Clock
 from tests.simulation.consumer import Consumer
 from tests.simulation.hostile import Hostile
@@ -22,13 +23,16 @@ from tests.simulation.life import Life
 from tests.simulation.network import Network
 from tests.simulation.publisher import Publisher
 from tests.simulation.settings import ADDED, EXCHANGES, PREFIX, policies_of, settings_of
-from tests.simulation.story import Story
+from tests.simulation.story import ClientPlan, Story
 
 LISTENER = ("10.9.0.1", 5672)
 BROKERS = {"a": ("10.8.0.1", 5672), "b": ("10.8.0.2", 5672)}
 KINDS: dict[str, type[Client]] = {
     "publisher": Publisher, "consumer": Consumer, "getter": Consumer, "hostile": Hostile,
 }  # fmt: skip
+
+#: Those that speak 0-10.
+KINDS_0_10: dict[str, type[Client]] = {"publisher": Publisher010, "consumer": Consumer010}
 
 #: Turns within a millisecond after which somebody is going round in circles.
 _CIRCLES = 200_000
@@ -38,6 +42,10 @@ _LINES = 400
 _LATER = 60.0
 #: Seconds in which a connection that leads nowhere is found to be lost.
 _LOST = 400.0
+
+
+def _kind(plan: ClientPlan) -> type[Client]:
+    return KINDS_0_10[plan.kind] if plan.version == "0-10" else KINDS[plan.kind]
 
 
 class World:
@@ -64,7 +72,7 @@ class World:
             broker = self.brokers[name] = Broker(self, name, f"{story.seed}/broker {name}", prefix)
             self.network.servers[BROKERS[name]] = broker.accept
             self.network.names[BROKERS[name]] = name
-        self.clients = [KINDS[plan.kind](self, plan) for plan in story.clients]
+        self.clients = [_kind(plan)(self, plan) for plan in story.clients]
         self.is_ending = self.is_over = False
         self.lines: list[str] = []
         self.life: Life | None = None
@@ -96,10 +104,11 @@ class World:
         return ""
 
     def closed(self, lane: Lane) -> None:
-        if self.story.setup.connections == "own":
+        if self.story.setup.connections == "own" and not lane.is_session:
             self.ledger.closed(lane)
         elif self.clock.now > self.trouble:
-            # A pool answers for the broker, which has heard all some time later, unless its link is lost.
+            # A pool answers for the broker, and a translator of 0-10 ahead of it: it has heard all some time
+            # later, unless its connection is lost.
             until = self.clock.now + _LATER
             self.clock.at(until, lambda: self.ledger.closed(lane) if self.trouble < until - _LATER else None)
 
