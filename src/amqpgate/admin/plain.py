@@ -8,8 +8,8 @@ written in any other way, right or wrong, is for the framework to read, with all
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
-from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
 
@@ -25,6 +25,8 @@ _LINE: Final = re.compile(rb"(GET|POST) (/[a-z]+) HTTP/1\.([01])")
 #: A ``token`` (RFC 9110, section 5.6.2), and a value of ASCII that can be seen.
 _FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([!-~](?:[ \t!-~]*[!-~])?)?[ \t]*")
 _LENGTH: Final = re.compile(r"[0-9]{1,4}")
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = tuple("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())
 #: More than an answer, or a body that has no length.
 _MORE: Final = frozenset({"transfer-encoding", "expect", "upgrade", "te", "trailer", "http2-settings"})
 
@@ -108,7 +110,7 @@ def response(
     """A whole answer; ``now`` in seconds since 1970, ``more`` further headers."""
     lines = [
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-        f"date: {formatdate(now, usegmt=True)}",
+        f"date: {_date(now)}",
         f"content-type: {media}",
         f"content-length: {len(body)}",
         *more,
@@ -116,3 +118,10 @@ def response(
     if not keeps_alive:
         lines.append("connection: close")
     return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def _date(now: float) -> str:
+    """As HTTP has it (RFC 9110, section 5.6.7), whatever the locale."""
+    at = time.gmtime(now)
+    day, month = _DAYS[at.tm_wday], _MONTHS[at.tm_mon - 1]
+    return f"{day}, {at.tm_mday:02} {month} {at.tm_year} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"

@@ -14,6 +14,7 @@ import click
 from amqpgate.cli.child import in_child
 from amqpgate.cli.claims import claimed
 from amqpgate.cli.failures import WRONG, Failure, ensure_free, reported
+from amqpgate.later import OF_OPENSSL, later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -100,6 +101,7 @@ def run(
       1  a port cannot be listened on, or a second signal cut the drain short
       2  wrong command line, settings or policies
     """
+    later(*OF_OPENSSL)
     flags = {
         "--listen": listen,
         "--policies": policies,
@@ -169,6 +171,9 @@ def _with_log(settings: Settings, log_format: LogFormat | None, log_level: LogLe
 def _serve(settings: Settings, take_over: bool) -> int:
     from amqpgate import logs
     from amqpgate.app.worker_rpc import VARIABLE
+    from amqpgate.telemetry.prometheus import import_prometheus
+
+    import_prometheus()
 
     logs.set_up(settings.log.format, settings.log.level)
     addresses = [("listener " + one.name, one.bind.host, one.bind.port) for one in settings.listeners]

@@ -8,12 +8,12 @@ they are read again.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from amqpgate.digests import sha256
 from amqpgate.errors import ConfigError
 from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.kinds.kind import AnyDocumentKind, Document, Placed, PolicyKind
@@ -112,7 +112,7 @@ def build(
     kinds: Sequence[AnyDocumentKind] = DOCUMENT_KINDS,
 ) -> PolicySet:
     """The policies in ``sources``. `ConfigError` cites file, line and column; nothing is skipped."""
-    digest = hashlib.sha256()
+    digest = sha256()
     total = 0
     documents: dict[tuple[str, str], Placed[Document]] = {}
     for source in sources:

@@ -62,6 +62,8 @@ HEAVY = frozenset(
         "coredis", "beartype", "opentelemetry", "google", "requests", "pyarrow", "numpy", "pandas", "re2",
         # Terminals, and libraries that are ours now, or for tests.
         "rich", "pygments", "cattrs", "hypothesis", "jsonschema", "typing_extensions",
+        # OpenSSL, which who speaks no TLS asks nothing of; servers and clients of HTTP.
+        "_ssl", "_hashlib", "http.server", "http.client", "urllib.request", "wsgiref", "socketserver", "email",
         # Of Python's own.
         "asyncio", "multiprocessing", "importlib.metadata", "xml",
         # Other versions of AMQP, the embedded broker, what only the command line shows.

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import logging
 import mmap
 import os
@@ -26,6 +25,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Self
 
 import attrs
+
+from amqpgate.digests import blake2b
 
 if TYPE_CHECKING:
     from amqpgate.datapath.scanner import Bucket
@@ -120,7 +121,7 @@ class SharedMemory:
 
     def claim(self, limit: SharedLimit, what: str, rate: float, burst: float) -> Slot | None:
         """The slot of a limit's bucket of that quantity, full if nobody has used it; None: there is none."""
-        digest = hashlib.blake2b(repr((attrs.astuple(limit), what)).encode(), digest_size=_DIGEST).digest()
+        digest = blake2b(repr((attrs.astuple(limit), what)).encode(), digest_size=_DIGEST).digest()
         with self.locked():
             slot = self._find(digest, time.monotonic())
             if slot is None:

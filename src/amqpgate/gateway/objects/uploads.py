@@ -53,7 +53,7 @@ class _Sent:
     parts: list[str] = attrs.field(factory=list)
     byte_count: int = 0
     is_there: bool = False
-    _digest: hashlib._Hash = attrs.field(factory=hashlib.sha256)
+    _digest: hashlib._Hash = attrs.field(factory=lambda: hashlib.sha256())
 
     def send(self, data: bytearray, *, is_last: bool) -> Uploaded:
         """The next part."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable
 from typing import TypeVar
+
+from amqpgate.digests import blake2b
 
 T = TypeVar("T")
 
@@ -19,7 +20,7 @@ def by_weight(
     """
 
     def rank(item: T) -> float:
-        digest = hashlib.blake2b(f"{name_of(item)}\0{key}".encode(), digest_size=8).digest()
+        digest = blake2b(f"{name_of(item)}\0{key}".encode(), digest_size=8).digest()
         # In (0, 1): neither end may occur, for the sake of the logarithm.
         share = (int.from_bytes(digest, "big") + 0.5) / 2**64
         return -math.log(share) / weight_of(item)

@@ -8,13 +8,13 @@ Some keys mean the same in every kind: ``spec.subjects``, ``spec.mode`` and ``sp
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import attrs
 
+from amqpgate.digests import blake2b
 from amqpgate.policy.engine.matching import Values
 from amqpgate.policy.engine.operations import Principal
 from amqpgate.policy.engine.subjects import Subject
@@ -217,5 +217,5 @@ def is_enforced(mode: str, percent: float, policy: str, connection: str) -> bool
         return None
     if mode == "enforce":
         return True
-    digest = hashlib.blake2b(f"{policy}\0{connection}".encode(), digest_size=8).digest()
+    digest = blake2b(f"{policy}\0{connection}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % _SLICES < percent * (_SLICES / 100)
