@@ -5,7 +5,7 @@ Neighbours: everybody imports this room, it imports nobody.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 Scope = Literal["channel", "connection"]
 
@@ -65,21 +65,38 @@ class UnsupportedVersionError(AmqpgateError):
     """A version of AMQP that no module of ``bridge`` speaks, or that has no generated methods."""
 
 
+#: How errors start of what YAML itself cannot read.
+NOT_YAML: Final = "not valid YAML"
+
+
 class ConfigError(AmqpgateError):
     """A setting or document that cannot take effect; says where and what to do.
 
-    ``file``, ``line`` and ``column`` (both counted from 1) point at the culprit where it is known.
+    ``file``, ``line`` and ``column`` (both counted from 1) point at the culprit where it is known. ``others``
+    are what else is wrong in the same document.
     """
 
     def __init__(
-        self, message: str, *, file: str | None = None, line: int | None = None, column: int | None = None
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        others: tuple[ConfigError, ...] = (),
     ) -> None:
         self.message = message
         self.file = file
         self.line = line
         self.column = column
+        self.others = others
         where = ":".join(str(part) for part in (file, line, column) if part is not None)
         super().__init__(f"{where}: {message}" if where else message)
+
+    @property
+    def all(self) -> tuple[ConfigError, ...]:
+        """This one and the others."""
+        return (self, *self.others)
 
 
 class ProtocolViolation(AmqpgateError):

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Final
 
 import click
 
-from amqpgate.errors import ConfigError
+from amqpgate.errors import NOT_YAML, ConfigError
 
 FAILED = 1
 WRONG = 2
@@ -33,10 +34,63 @@ class Failure(click.ClickException):
         click.echo(self.message, file=file, err=file is None)
 
 
+#: Lines that may have a secret in them are not shown.
+_SECRETIVE: Final = re.compile(r"pass|secret|token|credential|://[^\s/]*@", re.IGNORECASE)
+
+#: Characters of a file that are looked at.
+_MOST: Final = 1 << 20
+
+#: Of a longer line there is no excerpt.
+_LONGEST: Final = 200
+
+
 def from_config_error(error: ConfigError) -> Failure:
-    """``file:line:column: what is wrong``, in the form that editors jump to."""
-    text = str(error)
-    return Failure(text if error.file is not None else f"amqpgate: {text}", WRONG)
+    """``file:line:column: what is wrong``, in the form that editors jump to, for all that is wrong in a
+    document, each with its line."""
+    ordered = sorted(error.all, key=lambda one: (one.file or "", one.line or 0, one.column or 0))
+    return Failure("\n".join(map(shown, ordered)), WRONG)
+
+
+def shown(error: ConfigError) -> str:
+    """One error and, where that is no secret, the line that it is about, with a caret below the place."""
+    if error.file is None:
+        return f"amqpgate: {error}"
+    return "\n".join([str(error), *_excerpt(error, error.file)])
+
+
+def _ancestors(lines: list[str]) -> Iterator[str]:
+    """The last line, and by their indentation those above that it belongs to."""
+    inner = len(lines[-1]) if lines else 0
+    for line in reversed(lines):
+        bare = line.lstrip(" ")
+        indent = len(line) - len(bare)
+        # What a key has may be a list as far to the left as the key.
+        if bare and (indent < inner or (indent == inner and not bare.startswith("-"))):
+            yield line
+            inner = indent
+
+
+def _excerpt(error: ConfigError, file: str) -> Iterator[str]:
+    if not error.line or not error.column:
+        return
+    line, column = error.line, error.column
+    try:
+        with open(file, encoding="utf-8-sig") as opened:
+            lines = opened.read(_MOST).split("\n")
+    except (OSError, UnicodeDecodeError):
+        return
+    text = lines[line - 1] if line <= len(lines) else ""
+    # Of what is no YAML it is not known what belongs to which key.
+    around = [*_ancestors(lines[:line]), *lines[max(0, line - 2) : line]]
+    if error.message.startswith(NOT_YAML):
+        around = lines
+    if not text.strip() or len(text) > _LONGEST or any(map(_SECRETIVE.search, around)):
+        return
+    text = text.replace("\t", "\N{SYMBOL FOR HORIZONTAL TABULATION}")
+    if text.isprintable():
+        margin = f"{line:5} | "
+        yield margin + text
+        yield " " * (len(margin) - 2) + "| " + " " * (column - 1) + "^"
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amqpgate.cli.failures import FAILED, WRONG, Failure, from_config_error, reported
+from amqpgate.cli.failures import FAILED, WRONG, Failure, reported, shown
 
 if TYPE_CHECKING:
     from amqpgate.policy.kinds.common import DefaultAccess
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def check(folder: Path, strict: bool, default_access: DefaultAccess | None, overlaps: bool) -> None:
     """Look for what is wrong in the policies in DIR, or cannot be meant so.
 
-    Prints FILE:LINE:COLUMN: what it is; what to do. Of documents that are not valid, each one's first
-    error; of valid ones, rules that can never decide, rules that say the same, routes and audit rules
+    Prints FILE:LINE:COLUMN: what it is; what to do. Of documents that are not valid, their
+    errors; of valid ones, rules that can never decide, rules that say the same, routes and audit rules
     that are never reached, subjects that nobody can be, the default exchange left open, policies that
     are off.
 
@@ -50,7 +50,7 @@ def check(folder: Path, strict: bool, default_access: DefaultAccess | None, over
         sources = read_folder(folder)
         errors = errors_in(sources)
         if errors:
-            raise Failure("\n".join(from_config_error(error).message for error in errors), WRONG)
+            raise Failure("\n".join(map(shown, errors)), WRONG)
         build(sources)
         found = findings(documents_of(sources), overlaps=overlaps)
     for one in found:

@@ -18,6 +18,7 @@ from amqpgate.errors import ConfigError
 from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.kinds.kind import AnyDocumentKind, Document, Placed, PolicyKind
 from amqpgate.policy.kinds.registry import DOCUMENT_KINDS
+from amqpgate.policy.kinds.route import ROUTE
 from amqpgate.policy.policy_set import PolicySet
 from amqpgate.values import frozen
 from amqpgate.yamldoc import Mapping, Node, NumberBounds, Scalar, compose, nearest, structure
@@ -134,7 +135,8 @@ def build(
     for kind in policy_kinds:
         kind.check([placed for placed in documents.values() if placed.document.kind == kind.name])
     ordered = tuple(documents[key].document for key in sorted(documents))
-    return PolicySet(ordered, digest.hexdigest(), default_access, policy_kinds)
+    places = {placed.name: placed for placed in documents.values() if placed.document.kind == ROUTE.name}
+    return PolicySet(ordered, digest.hexdigest(), default_access, policy_kinds, places)
 
 
 def documents_of(
@@ -147,7 +149,7 @@ def documents_of(
 
 
 def errors_in(sources: Iterable[Source]) -> list[ConfigError]:
-    """The first error of every document; a file that is no YAML has one."""
+    """The errors of every document; a file that is no YAML has one."""
     found = []
     for source in sources:
         try:
@@ -159,7 +161,7 @@ def errors_in(sources: Iterable[Source]) -> list[ConfigError]:
             try:
                 _document(node, DOCUMENT_KINDS)
             except ConfigError as error:
-                found.append(error)
+                found += error.all
     return found
 
 

@@ -23,6 +23,7 @@ from amqpgate.policy.kinds.kind import (
     AnyPolicyKind,
     D,
     Document,
+    Placed,
     PolicyKind,
     Row,
     S,
@@ -72,6 +73,8 @@ class PolicySet:
     #: What becomes of sessions that no access policy selects.
     default_access: DefaultAccess = "allow"
     kinds: tuple[AnyPolicyKind, ...] = POLICY_KINDS
+    #: Where the route policies are written, by their names: they name what settings must have.
+    places: Mapping[str, Placed[Document]] = attrs.field(factory=dict, repr=False)
     #: Who is in which group.
     membership: Membership = attrs.field(init=False, repr=False)
     _by_kind: Mapping[str, KindPolicies[Document, object]] = attrs.field(init=False, repr=False)

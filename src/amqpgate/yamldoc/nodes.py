@@ -19,7 +19,7 @@ from typing import Literal, Protocol, TypeAlias
 import attrs
 import yaml
 
-from amqpgate.errors import ConfigError
+from amqpgate.errors import NOT_YAML, ConfigError
 from amqpgate.values import frozen
 
 Kind = Literal["string", "boolean", "integer", "number", "null"]
@@ -130,9 +130,11 @@ def compose(data: bytes | str, file: str, *, bounds: NumberBounds | None = None)
     except yaml.MarkedYAMLError as error:
         # Only the parser's own sentence: its snippet of the line could show a password.
         where = _mark(file, error.problem_mark or error.context_mark)
-        raise where.error(f"not valid YAML: {error.problem or error.context}") from None
+        problem = str(error.problem or error.context)
+        remedy = "; indent by spaces" if "tab" in problem or "\\t" in problem else ""
+        raise where.error(f"{NOT_YAML}: {problem}{remedy}") from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"not valid YAML: {str(error).splitlines()[0]}", file=file) from None
+        raise ConfigError(f"{NOT_YAML}: {str(error).splitlines()[0]}", file=file) from None
 
 
 @attrs.define

@@ -43,6 +43,9 @@ from amqpgate.yamldoc.values import (
 
 T = TypeVar("T")
 
+#: Errors of one document that are told; more than that are one mistake, made many times.
+MOST_ERRORS: Final = 50
+
 #: Makes a value of the type that is its second argument.
 Hook: TypeAlias = Callable[[Node, object], object]
 
@@ -249,14 +252,43 @@ def _items(node: Node, hint: object) -> tuple[object, ...]:
     if not isinstance(node, Sequence):
         raise node.mark.error(f"expected a list, not {_seen(node)}")
     (item, _) = get_args(hint)
-    return tuple(_structure(entry, item) for entry in node.items)
+    errors: list[ConfigError] = []
+    found = []
+    for entry in node.items:
+        try:
+            found.append(_structure(entry, item))
+        except ConfigError as error:
+            errors += error.all
+    _raise_all(errors)
+    return tuple(found)
 
 
 def _entries(node: Node, hint: object) -> dict[str, object]:
     if not isinstance(node, Mapping):
         raise node.mark.error(f"expected a mapping, not {_seen(node)}")
     (_, value) = get_args(hint)
-    return {key: _structure(entry, value) for key, entry in node.entries.items()}
+    errors: list[ConfigError] = []
+    found = {}
+    for key, entry in node.entries.items():
+        try:
+            found[key] = _structure(entry, value)
+        except ConfigError as error:
+            errors += error.all
+    _raise_all(errors)
+    return found
+
+
+def _raise_all(errors: list[ConfigError]) -> None:
+    """Raise them as one, if there are any."""
+    if errors:
+        first = errors[0]
+        raise ConfigError(
+            first.message,
+            file=first.file,
+            line=first.line,
+            column=first.column,
+            others=tuple(errors[1:MOST_ERRORS]),
+        )
 
 
 def _optional(node: Node, hint: object) -> object:
@@ -278,18 +310,28 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
             return cls(**{shorthand: _text(node, str)})
         if not isinstance(node, Mapping):
             raise node.mark.error(f"expected a mapping with {_known(fields)}; not {_seen(node)}")
+        errors: list[ConfigError] = []
         for key, mark in node.keys.items():
             if key in fields:
                 continue
             if key in reserved:
-                raise mark.error(f"'{key}' {reserved[key]}")
-            raise mark.error(f"unknown key '{key}'{nearest(key, fields)}; known are {_known(fields)}")
+                errors.append(mark.error(f"'{key}' {reserved[key]}"))
+                continue
+            errors.append(
+                mark.error(f"unknown key '{key}'{nearest(key, fields)}; known are {_known(fields)}")
+            )
         values: dict[str, object] = {}
+        missing = []
         for key, field in fields.items():
             if key in node.entries:
-                values[field.name] = _structure(node.entries[key], hints[field.name])
+                try:
+                    values[field.name] = _structure(node.entries[key], hints[field.name])
+                except ConfigError as error:
+                    errors += error.all
             elif field.default is attrs.NOTHING:
-                raise node.mark.error(f"key '{key}' is missing")
+                missing.append(node.mark.error(f"key '{key}' is missing"))
+        # A key that is written wrongly is not missing as well.
+        _raise_all(errors or missing)
         try:
             return cls(**values)  # the types were checked value by value
         except Invalid as error:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import socket
+from pathlib import Path
 
 import pytest
 import trio
 
-from amqpgate.cli.failures import FAILED, WRONG, Failure, cause_of, ensure_free, joined, reported
+from amqpgate.cli.failures import FAILED, WRONG, Failure, cause_of, ensure_free, joined, reported, shown
+from amqpgate.config import load
 from amqpgate.errors import ConfigError
 from tests.support.ports import free_port
 
@@ -109,3 +111,72 @@ async def test_the_cause_is_in_the_words_of_the_system() -> None:
     assert cause_of(refused.value) == "Connection refused"
     unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     assert cause_of(unknown) == "Name or service not known"
+
+
+# -- what is shown of files --------------------------------------------------------------------------------
+
+
+def told(tmp_path: Path, text: str) -> str:
+    """What is said of settings."""
+    file = tmp_path / "amqpgate.yaml"
+    file.write_text(text)
+    with pytest.raises(Failure) as raised, reported():
+        load(file, {})
+    return raised.value.message.replace(f"{tmp_path}/", "")
+
+
+def test_all_errors_of_a_file_are_told_with_their_lines(tmp_path: Path) -> None:
+    text = (
+        "listeners:\n- name: a\n  bnid: '127.0.0.1:0'\nupstreams:\n- name: u\n  host: broker\n"
+        "  heartbeat: soon\nlimits: {maxConnections: -1}\n"
+    )
+    first, second, third = told(tmp_path, text).split("\namqpgate.yaml:")
+    assert first.startswith("amqpgate.yaml:3:3: unknown key 'bnid' (did you mean 'bind'?)")
+    assert first.endswith("\n    3 |   bnid: '127.0.0.1:0'\n      |   ^")
+    assert second.startswith("7:14: expected a time")
+    assert second.endswith("\n    7 |   heartbeat: soon\n      |              ^")
+    assert third.startswith("8:26: must be 1 or more")
+
+
+def test_a_tab(tmp_path: Path) -> None:
+    assert told(tmp_path, "listeners:\n- name: a\n\tbind: x\n") == (
+        "amqpgate.yaml:3:1: not valid YAML: found a tab character that violates indentation; "
+        "indent by spaces\n    3 | ␉bind: x\n      | ^"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "  password: [hunter2]",
+        "  password:\n  - hunter2",
+        "  password:\n    - hunter2",
+        "  password:\n    a: {b: hunter2}",
+        "  {user: a, password: hunter2, heartbeat: soon}",
+        "  url: amqp://u:hunter2@h:99999999",
+        "  url:\n    amqp://u:hunter2@h:99999999",
+        "  password: 'x\n    hunter2'\n\theartbeat: 1",
+        "  password: |\n    hunter2\n  heartbeat: soon",
+    ],
+)
+def test_no_line_is_shown_that_may_have_a_secret_in_it(tmp_path: Path, text: str) -> None:
+    said = told(tmp_path, f"listeners: [{{name: a, bind: '127.0.0.1:0'}}]\nupstreams:\n-\n{text}\n")
+    assert said.startswith("amqpgate.yaml:")
+    assert "hunter2" not in said
+
+
+def test_what_cannot_be_shown_is_told_all_the_same(tmp_path: Path) -> None:
+    def said(name: str, line: int) -> str:
+        return shown(ConfigError("wrong", file=str(tmp_path / name), line=line, column=1))
+
+    assert said("gone", 1).endswith(": wrong")
+    (tmp_path / "odd").write_bytes(b"\xff\n" + b"a\x1b[2J: 1\n" + b"x" * 1000)
+    for line in (1, 2, 3, 4):
+        assert shown(ConfigError("wrong", file=str(tmp_path / "odd"), line=line, column=1)).endswith(
+            ": wrong"
+        )
+    (tmp_path / "odd").write_bytes(b"a\x1b[2J: 1\n" + b"x" * 1000)
+    for line in (1, 2, 3):
+        assert shown(ConfigError("wrong", file=str(tmp_path / "odd"), line=line, column=1)).endswith(
+            ": wrong"
+        )

@@ -92,6 +92,8 @@ class TlsContexts:
         except (OSError, ssl.SSLError) as error:
             names = ", ".join(files)
             message = f"TLS files cannot be loaded ({names}): {error}"
+            if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
+                message = f"the private key is not that of the certificate ({names}): name two that fit"
             if known is None:
                 raise ConfigError(message) from error
             log.error("%s; the certificates loaded before stay in use", message)

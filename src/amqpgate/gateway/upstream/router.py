@@ -21,6 +21,7 @@ from amqpgate.gateway.upstream.route_pause import PausedError, RoutePauses
 from amqpgate.policy import Choice, Chosen, Mirror, PolicySet, Principal, Route, RouteTable, Target
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.upstreams import UpstreamMetrics
+from amqpgate.yamldoc import nearest
 
 #: Of clients where there are no routes.
 _UNROUTED: Final = Chosen()
@@ -221,14 +222,19 @@ def check_routes(settings: Settings, policies: PolicySet, environ: Mapping[str, 
     for policy in policies.routes:
         if policy.spec.mode == "off":
             continue
-        for route in policy.spec.routes:
+        for index, route in enumerate(policy.spec.routes):
             where = f"RoutePolicy '{policy.metadata.name}', route '{route.id}'"
-            for share in route.upstream.shares:
+            for position, share in enumerate(route.upstream.shares):
                 if share.cluster not in upstreams:
-                    raise ConfigError(
-                        f"{where}: no upstream is named '{share.cluster}' in the settings; "
-                        f"there are {', '.join(upstreams)}"
+                    message = (
+                        f"{where}: no upstream is named '{share.cluster}' in the settings"
+                        f"{nearest(share.cluster, upstreams)}; there are {', '.join(upstreams)}"
                     )
+                    placed = policies.places.get(policy.metadata.name)
+                    if placed is None:
+                        raise ConfigError(message)
+                    listed = ("clusters", position, "cluster") if route.upstream.clusters else ("cluster",)
+                    raise placed.mark("spec", "routes", index, "upstream", *listed).error(message)
                 _check_shared(where, route.upstream, upstreams[share.cluster])
             _check_password(where, route.upstream, environ)
             _check_login(where, route, settings, upstreams)

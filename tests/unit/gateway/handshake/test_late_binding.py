@@ -185,6 +185,17 @@ def test_routes_that_the_settings_cannot_bear(written: str, words: str) -> None:
     checked(written, mode="off")
 
 
+def test_an_unknown_cluster_is_told_with_its_place() -> None:
+    for written, column in (
+        ("upstream: {cluster: onw}", 33),
+        ("upstream: {clusters: [{cluster: a}, {cluster: onw}]}", 59),
+    ):
+        with pytest.raises(ConfigError, match=r"\(did you mean 'own'\?\)") as raised:
+            checked(written)
+        assert (raised.value.file, raised.value.column) == ("p.yaml", column)
+        assert raised.value.line is not None
+
+
 def test_a_lent_login_is_for_who_has_proven_who_he_is() -> None:
     checked(LENT, bind="127.0.0.1:0")
     checked(LENT, more=", allowAnonymous: true")

@@ -132,6 +132,7 @@ def test_methods_behind_it_wait_for_a_key_that_is_fetched(tmp_path: Path) -> Non
         broker.expect(amqp.ConnectionOpen)
         broker.say(amqp.ConnectionOpenOk())
         client.expect(amqp.ConnectionOpenOk)
+        eventually(lambda: [user for user, _, _ in principals(running)] == ["bob"])
         keys = (jwk(key_for("ES256"), "k"), jwk(key_for("EdDSA"), "new"))
         (tmp_path / "keys.json").write_bytes(key_set(*keys))
         new = token(claims(time.time()), algorithm="EdDSA", key_id="new")
