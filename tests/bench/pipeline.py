@@ -2,12 +2,14 @@
 
     python -m tests.bench.pipeline                              # 1, 10 and 50 million; 2 GB of disk
     python -m tests.bench.pipeline --millions 1 --jobs compact  # does it work?
+    python -m tests.bench.pipeline --engines local,plain --jobs "usage per hour,denials"
 
 The records are made first, one day per million, in files as a gateway rolls them, and kept for the next time.
-Each job is run as a user runs it, with `--master local[2]`, and alone. The table has the seconds that it took
-and those of CPU, Python's and Java's; the same per million; and the most memory that both had at once. The
-start of Spark is in all of them: the last column has the seconds per million that were added since the line
-above.
+Each job is run as a user runs it, and alone: with `--master local[2]`, with `--engine local`, and where a few
+lines of SQL have the same answer, as those, by DuckDB alone (`plain`). The table has the seconds that it took
+and those of CPU, Python's and Java's; the same per million; and the most memory that all processes had at
+once. The start is in all of them: the last column has the seconds of CPU per million that were added since
+the line above.
 """
 
 from __future__ import annotations
@@ -41,6 +43,41 @@ JOBS = {
     "report": ("report", "--output", "OUT/report.html"),
     "compact": ("compact", "OUT/table"),
     "compact again": ("compact", "OUT/table"),
+    "compact to delta": ("compact", "delta:OUT/delta"),
+    "compact to iceberg": ("compact", "iceberg:OUT/iceberg"),
+}
+#: Only one engine has them.
+SPARKS = ("compact", "compact again")
+LOCALS = ("compact to delta", "compact to iceberg")
+
+_SUMS = """
+    sum(messages) FILTER (operation = 'basic.publish' AND verdict IS DISTINCT FROM 'deny') AS p,
+    sum(bytes) FILTER (operation = 'basic.publish' AND verdict IS DISTINCT FROM 'deny') AS pb,
+    sum(messages) FILTER (operation <> 'basic.publish' AND verdict IS DISTINCT FROM 'deny') AS d,
+    sum(bytes) FILTER (operation <> 'basic.publish' AND verdict IS DISTINCT FROM 'deny') AS db,
+    sum(messages) FILTER (verdict = 'deny') AS r"""
+_USAGE = """
+    WITH minutes AS (SELECT date_trunc('minute', window_start) AS minute, "user", vhost, exchange, {sums}
+      FROM 'FOLDER/usage/*/*.parquet'
+      WHERE operation IN ('basic.publish', 'basic.deliver', 'basic.get-ok', 'basic.return') GROUP BY ALL)
+    SELECT date_trunc('{per}', minute) AS start, "user", vhost, exchange, sum(p), sum(pb), sum(d), sum(db),
+      sum(r), max((coalesce(p, 0) + coalesce(d, 0)) / 60), max((coalesce(pb, 0) + coalesce(db, 0)) / 60)
+    FROM minutes GROUP BY ALL ORDER BY ALL"""
+#: The same questions, as somebody asks them who knows the files.
+PLAIN = {
+    "usage per hour": _USAGE.format(sums=_SUMS, per="hour"),
+    "usage per day": _USAGE.format(sums=_SUMS, per="day"),
+    "denials": """
+    WITH users AS (SELECT policy, rule, verdict, operation, vhost, exchange, queue, "user", count(*) AS n,
+        min(time) AS a, max(time) AS b FROM 'FOLDER/events/*/*.parquet' WHERE kind = 'denied' GROUP BY ALL)
+    SELECT policy, rule, verdict, operation, vhost, exchange, queue, sum(n), count(*),
+      list("user" ORDER BY n DESC)[:5], min(a), max(b) FROM users GROUP BY ALL ORDER BY 8 DESC LIMIT 50""",
+    "topology": """
+    SELECT "user", vhost, operation, exchange, queue, CASE WHEN operation <> 'basic.publish' OR exchange = ''
+        THEN regexp_replace(routing_key, '[0-9]+', '*', 'g') END AS key,
+      sum(messages), sum(bytes), min(first), max(last)
+    FROM 'FOLDER/usage/*/*.parquet' WHERE verdict IS DISTINCT FROM 'deny' AND operation IN
+      ('basic.publish', 'basic.deliver', 'basic.get-ok', 'basic.consume', 'basic.get') GROUP BY ALL""",
 }
 
 
@@ -112,34 +149,51 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--millions", default="1,10,50", help="how many records (default: %(default)s)")
     parser.add_argument("--jobs", default=",".join(JOBS), help="which (default: all)")
+    parser.add_argument("--engines", default="spark,local,plain", help="which (default: all)")
     parser.add_argument("--records", type=Path, default=Path("build/bench/audit"), help="where they are kept")
     options = parser.parse_args()
     sizes = [int(word) for word in options.millions.split(",")]
     for millions in sizes:
         make(options.records / f"{millions}m", millions)
+    engines = options.engines.split(",")
     print(
-        "| job | million records | s | CPU s | s per million | CPU s per million | MiB | s per million more |"
+        "| job | engine | million records | s | CPU s | s per million | CPU s per million | MiB "
+        "| CPU s per million more |"
     )
-    print("|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(dir=options.records) as out:
-        for job in options.jobs.split(","):
+        for job, engine in ((job, engine) for job in options.jobs.split(",") for engine in engines):
             last: tuple[int, float] | None = None
             for millions in sizes:
-                words = {"OUT": f"{out}/{millions}m", "UNTIL": f"{START + timedelta(days=millions):%Y-%m-%d}"}
-                verb, *args = [_filled(word, words) for word in JOBS[job]]
                 (Path(out) / f"{millions}m").mkdir(exist_ok=True)
-                folder = str(options.records / f"{millions}m")
-                cost = run(
-                    [sys.executable, "-m", "amqpgate", "audit", verb, folder, *args, "--master", MASTER]
-                )
-                more = f"{(cost.seconds - last[1]) / (millions - last[0]):.2f}" if last else ""
+                command = command_of(job, engine, str(options.records / f"{millions}m"), f"{out}/{millions}m")
+                if command is None:
+                    break
+                cost = run(command)
+                more = f"{(cost.cpu - last[1]) / (millions - last[0]):.2f}" if last else ""
                 print(
-                    f"| {job} | {millions} | {cost.seconds:.1f} | {cost.cpu:.1f} "
+                    f"| {job} | {engine} | {millions} | {cost.seconds:.1f} | {cost.cpu:.1f} "
                     f"| {cost.seconds / millions:.2f} | {cost.cpu / millions:.2f} "
                     f"| {cost.memory >> 20} | {more} |",
                     flush=True,
                 )
-                last = millions, cost.seconds
+                last = millions, cost.cpu
+
+
+def command_of(job: str, engine: str, folder: str, out: str) -> list[str] | None:
+    """The command line of a job; None where the engine has no such job."""
+    if engine == "plain":
+        if job not in PLAIN:
+            return None
+        sql = f"COPY ({PLAIN[job].replace('FOLDER', folder)}) TO '{out}/plain.csv'"
+        script = f"import duckdb; duckdb.sql(\"SET TimeZone = 'UTC'\"); duckdb.sql({sql!r})"
+        return [sys.executable, "-c", script]
+    if job in (SPARKS if engine == "local" else LOCALS):
+        return None
+    until = f"{START + timedelta(days=int(Path(folder).name.removesuffix('m'))):%Y-%m-%d}"
+    verb, *args = [_filled(word, {"OUT": out, "UNTIL": until}) for word in JOBS[job]]
+    how = ["--master", MASTER] if engine == "spark" else [] if job in LOCALS else ["--engine", "local"]
+    return [sys.executable, "-m", "amqpgate", "audit", verb, folder, *args, *how]
 
 
 if __name__ == "__main__":
