@@ -16,6 +16,8 @@ cdef enum:
     TLS_RECORD = 16384
     TLS_OVERHEAD = 2048 + 5  # at most (RFC 5246, section 6.2.3)
 
+cdef object FAMILY = _socket.socket.family
+
 
 cdef class RelayEndpoint:
     """One socket of a session; see ``endpoint.RelayEndpoint``."""
@@ -66,7 +68,8 @@ cdef class RelayEndpoint:
         cdef int family
         if type(self.held_sock) is not socket.socket:
             return 0
-        family = self.held_sock.family
+        # As a number: Python's own makes a member of an enum of it.
+        family = FAMILY.__get__(self.held_sock)
         if 0 < family < 256:
             try:
                 self.held_sock.detach()

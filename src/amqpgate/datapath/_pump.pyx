@@ -22,6 +22,7 @@ from posix.unistd cimport close, read, write
 from amqpgate.datapath._reserve cimport ask_without_reserve
 from amqpgate.datapath._scan cimport Lane, Made, Span, Walk, scan_c
 
+import _socket
 import os
 import socket
 

@@ -105,6 +105,8 @@ class FastHandshake(Stepper):
     step: int
     #: Of the broker.
     _call: FirstCall | None = attrs.field(default=None, init=False)
+    #: The connection to it, once that is begun.
+    _broker: socket.socket = attrs.field(init=False)
     _said: UsualStartOk | None = attrs.field(default=None, init=False)
     _offer: Offer | None = attrs.field(default=None, init=False)
     _agreement: Agreement | None = attrs.field(default=None, init=False)
@@ -254,17 +256,11 @@ class FastHandshake(Stepper):
 
     # -- with the broker ---------------------------------------------------------------------
 
-    @property
-    def _broker(self) -> socket.socket:
-        """The connection to it."""
-        assert self._call is not None
-        assert self._call.sock is not None
-        return self._call.sock
-
     def _is_called(self, call: FirstCall, is_told: bool | None) -> bool:
         """Wait for its answer, or until it is connected; or leave it to the conversation."""
         if is_told is None or call.sock is None:
             return self._leave()
+        self._broker = call.sock
         if is_told:
             self.step = GREETING
             self.wait_for(call.sock)

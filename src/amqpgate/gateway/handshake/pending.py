@@ -52,16 +52,10 @@ class PendingHandshake:
     #: Whom it counts for; None: a balancer has not said yet whom it comes from.
     source: str | None = attrs.field(default=None, init=False)
     gave_way: bool = attrs.field(default=False, init=False)
-    #: What is waited for.
-    silence: Silence | None = attrs.field(default=None, init=False)
 
     def comes_from(self, source: str) -> None:
         """It is known whom it counts for."""
         self.source = source
-
-    def owes(self, silence: Silence | None) -> None:
-        """This is waited for from now on."""
-        self.silence = silence
 
     def give_way(self) -> None:
         """End it, for another one."""
@@ -78,6 +72,8 @@ class PendingHandshakes:
     _tide: Tide = attrs.field(factory=Tide, init=False)
     _all: dict[PendingHandshake, None] = attrs.field(factory=dict, init=False)
     _waiting: dict[Silence, dict[PendingHandshake, None]] = attrs.field(init=False)
+    #: What is waited for of each of those.
+    _owed: dict[PendingHandshake, Silence] = attrs.field(factory=dict, init=False)
     _by_source: dict[str, dict[PendingHandshake, None]] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -122,19 +118,20 @@ class PendingHandshakes:
 
     def awaits(self, handshake: PendingHandshake, silence: Silence | None) -> None:
         """What the client owes from now on; None: nothing."""
-        before = handshake.silence
+        before = self._owed.pop(handshake, None)
         if before is not None:
-            del self._waiting[before][handshake]
-        after = silence if handshake in self._all else None
-        if after is not None:
-            self._waiting[after][handshake] = None
-        handshake.owes(after)
+            self._waiting[before].pop(handshake, None)
+        if silence is not None and handshake in self._all:
+            # In this order, so that none is left there where memory runs out.
+            self._owed[handshake] = silence
+            self._waiting[silence][handshake] = None
 
     def leave(self, handshake: PendingHandshake) -> None:
         """It is over, one way or another. Idempotent."""
         if handshake in self._all:
             del self._all[handshake]
-            self.awaits(handshake, None)
+            if handshake in self._owed:
+                self.awaits(handshake, None)
         if handshake.source is not None:
             others = self._by_source.get(handshake.source, {})
             others.pop(handshake, None)

@@ -104,28 +104,30 @@ def start_ok_of(said: UsualStartOk, caller: Caller, version: str) -> bytes:
     client's mechanism. ``version`` is the gateway's."""
     encoded = said.introduction.encoded
     assert encoded is not None, "it is usual"
-    shown = b"\x0eclient_addressS%b\x07sessionS%b\x07versionS%b" % (
-        _long(caller.address.encode()),
-        _long(caller.session_id.encode()),
-        _long(version.encode()),
+    address, session, gateway = caller.address.encode(), caller.session_id.encode(), version.encode()
+    shown = b"\x0eclient_addressS%b%b\x07sessionS%b%b\x07versionS%b%b" % (
+        len(address).to_bytes(4, "big"),
+        address,
+        len(session).to_bytes(4, "big"),
+        session,
+        len(gateway).to_bytes(4, "big"),
+        gateway,
     )
-    frame = _frame(b"%b\x08%bF%b" % (encoded, ENTRY.encode(), _long(shown)), said)
+    entry = b"\x08%bF%b%b" % (ENTRY.encode(), len(shown).to_bytes(4, "big"), shown)
+    frame = _frame(encoded + entry, said)
     return frame if len(frame) <= BROKER_FRAME_BEFORE_TUNE else _frame(encoded, said)
 
 
 def _frame(properties: bytes, said: UsualStartOk) -> bytes:
-    mechanism = said.mechanism.encode()
-    payload = b"%b%b%c%b%b%b" % (
+    mechanism, response = said.mechanism.encode(), said.response
+    payload = b"%b%b%b%c%b%b%b%b" % (
         _INDEX,
-        _long(properties),
+        len(properties).to_bytes(4, "big"),
+        properties,
         len(mechanism),
         mechanism,
-        _long(said.response),
+        len(response).to_bytes(4, "big"),
+        response,
         _LOCALE_SAID,
     )
-    return b"%b%b%c" % (_HEAD, _long(payload), FRAME_END)
-
-
-def _long(data: bytes) -> bytes:
-    """As a long string."""
-    return len(data).to_bytes(4, "big") + data
+    return b"%b%b%b%c" % (_HEAD, len(payload).to_bytes(4, "big"), payload, FRAME_END)

@@ -19,6 +19,8 @@ V = TypeVar("V")
 
 #: How many are kept of each: peers choose them.
 _MOST: Final = 64
+#: Of what is received: of many virtual hosts, each has an open of its own.
+_MOST_HEARD: Final = 256
 _TUNE_OK: Final = amqp.ConnectionTuneOk.INDEX.to_bytes(4, "big")
 _OPEN: Final = amqp.ConnectionOpen.INDEX.to_bytes(4, "big")
 
@@ -53,7 +55,7 @@ def keep(data: bytes, method: Method, payload: bytes) -> None:
     """What was received begins with the frame of ``payload``, which is ``method``."""
     rest = data[len(payload) + FRAME_OVERHEAD :]
     if is_repeated(payload) and (not rest or _opens(payload, rest)):
-        if len(HEARD) >= _MOST:
+        if len(HEARD) >= _MOST_HEARD:
             HEARD.clear()
         HEARD[data] = method, rest
 

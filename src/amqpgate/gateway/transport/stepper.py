@@ -7,7 +7,6 @@ waited for is not watched until it is its turn.
 
 from __future__ import annotations
 
-import contextlib
 import select
 
 import attrs
@@ -62,8 +61,11 @@ class Stepper(Scheduled):
         """What comes there waits."""
         if self._watched.pop(fd, None) is not None:
             self.scheduler.waiting.pop(fd, None)
-            with contextlib.suppress(OSError, ValueError):
+            try:  # noqa: SIM105 - it would be three calls more
                 self.scheduler.epoll.unregister(fd)
+            except (OSError, ValueError):
+                # It has been closed.
+                pass
 
     def ignore_all(self) -> None:
         """They are somebody else's from now on."""

@@ -141,15 +141,15 @@ class Dialer:
             except UpstreamUnavailableError as error:
                 self.give_up(endpoint, error)
                 continue
-            self.answered(endpoint, line.greeting, began)
+            self.answered(endpoint, line.greeting, trio.current_time() - began)
             return line
 
     def answered(
-        self, endpoint: EndpointHealth, greeting: amqp.ConnectionStart | amqp.ConnectionClose, began: float
+        self, endpoint: EndpointHealth, greeting: amqp.ConnectionStart | amqp.ConnectionClose, seconds: float
     ) -> None:
-        """A broker that was dialled ``began`` has said its first word."""
+        """A broker has said its first word, so long after it was dialled."""
         name = self.settings.name
-        self.metrics.dial_took(name, trio.current_time() - began)
+        self.metrics.dial_took(name, seconds)
         self.metrics.dialled(name, endpoint.name, "connected")
         if isinstance(greeting, amqp.ConnectionStart):
             self.cluster.heard(greeting)

@@ -74,7 +74,7 @@ class FirstCall:
                 self.until = now + dialler.settings.connect_timeout
                 return False
             attempt.settle()
-            return self._greet(attempt.sock)
+            return self._greet(attempt.sock, now)
         except OSError as error:
             self._failed(error)
             return None
@@ -87,14 +87,14 @@ class FirstCall:
             error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if error:
                 raise OSError(error, os.strerror(error))
-            return self._greet(sock)
+            return self._greet(sock, trio.current_time())
         except OSError as error:
             self._failed(error)
             return None
 
-    def _greet(self, sock: socket.socket) -> bool | None:
+    def _greet(self, sock: socket.socket, now: float) -> bool | None:
         prepare(sock, self.endpoint.address.host)
-        self.until = trio.current_time() + self.dialler.settings.answer_timeout
+        self.until = now + self.dialler.settings.answer_timeout
         try:
             if sock.send(HEADER_0_9_1) == len(HEADER_0_9_1):
                 self._is_told = True
@@ -118,8 +118,9 @@ class FirstCall:
             return False
         if not met.is_again(method, _VERSION, is_set=version != "auto"):
             return False
-        endpoint.starts.heard(version, self.start, trio.current_time())
-        self.dialler.answered(endpoint, self.start, self.since)
+        now = trio.current_time()
+        endpoint.starts.heard(version, self.start, now)
+        self.dialler.answered(endpoint, self.start, now - self.since)
         endpoint.succeeded()
         return True
 
