@@ -15,7 +15,8 @@ from typing import Final
 from amqpgate.bridge import Relayed, RelayedTranslator, Translator
 from amqpgate.datapath.budgets import TURN
 from amqpgate.datapath.engine import Bytes
-from amqpgate.datapath.tls import has_ended, is_tls, would_block
+from amqpgate.datapath.tls import has_ended, is_tls
+from amqpgate.datapath.tls import would_block as nothing_now
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
 
@@ -181,7 +182,7 @@ class PlainTranslation:
         """Read once; ``b""`` at the end, None where nothing has come."""
         try:
             data = self.inner.recv(READ)
-        except would_block():
+        except nothing_now():
             return None
         except has_ended():
             data = b""
@@ -280,7 +281,7 @@ class PlainTranslation:
             try:
                 with memoryview(self._out) as view:
                     sent = self.inner.send(view[:RECORD])
-            except would_block():
+            except nothing_now():
                 break
             except OSError as error:
                 self._broken = error

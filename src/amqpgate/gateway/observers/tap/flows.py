@@ -119,7 +119,7 @@ class Watches:
         return self._alike.get(what)
 
     def watch(self, watched: Watched, *, captures: bool) -> None:
-        """A flow is about to be installed that taps are about; whether what they are shown may be captured."""
+        """A flow is about to be installed that taps are about. ``captures``: they may have captures."""
         flow = self._add(watched).flow
         if captures:
             flow.capture_samples(PART, watched, watched.decision.reads_body)
@@ -127,9 +127,7 @@ class Watches:
         if not watched.is_open:
             self.tapping.muted(watched)
 
-    def watch_alike(
-        self, what: Alike, operation: Operation, taps: tuple[Tap, ...], method: Sent
-    ) -> Watched:
+    def watch_alike(self, what: Alike, operation: Operation, taps: tuple[Tap, ...], method: Sent) -> Watched:
         """As ``watch``, of messages that have no flow on the data path."""
         watched = self._add(
             Watched(Flow(), operation, taps, NOT_AUDITED, UNRESTRICTED, method, is_always=True)

@@ -122,9 +122,7 @@ class SessionSpans:
             self.tracing.spans.happened(span, THROTTLED, {Key.WAITED: waited}, at)
         return span
 
-    def stamped(
-        self, decision: TraceDecision, sampler: Sampler, method: amqp.BasicPublish
-    ) -> Stamped | None:
+    def stamped(self, decision: TraceDecision, sampler: Sampler, method: amqp.BasicPublish) -> Stamped | None:
         """For publishes like this one, of which each sample is chosen that carries no context; None: not each
         is, or they must be seen."""
         spans, every = self.tracing.spans, sampler.every
