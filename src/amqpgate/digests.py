@@ -1,4 +1,4 @@
-"""Digests of Python's own, for what is small and no secret: OpenSSL's are for what speaks TLS (`amqpgate.later`)."""
+"""Digests of Python's own, for what is small and no secret: OpenSSL is not loaded for it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Modules that a process loads when it first asks something of them, and not when others import them.
 
-For what libraries import in any case, and few processes use: OpenSSL takes 4.5 MiB, and who speaks no TLS asks
-nothing of it (spec/decisions/0069-what-nobody-asks-is-not-loaded.md). Whoever imports such a module gets a
-stand-in, which becomes the module with the first name that is looked up in it.
+For what libraries import in any case, and few processes use: OpenSSL takes 4.5 MiB, and who speaks no TLS
+asks nothing of it (spec/decisions/0069-what-nobody-asks-is-not-loaded.md). Whoever imports such a module
+gets a stand-in, which becomes the module with the first name that is looked up in it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _LINE: Final = re.compile(rb"(GET|POST) (/[a-z]+) HTTP/1\.([01])")
 _FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([!-~](?:[ \t!-~]*[!-~])?)?[ \t]*")
 _LENGTH: Final = re.compile(r"[0-9]{1,4}")
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS: Final = tuple("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 #: More than an answer, or a body that has no length.
 _MORE: Final = frozenset({"transfer-encoding", "expect", "upgrade", "te", "trailer", "http2-settings"})
 

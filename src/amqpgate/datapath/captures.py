@@ -1,9 +1,9 @@
 """Messages that pass, and of which the control plane gets a copy: many at once, after a scan.
 
-A flow says how much of each body (`Flow.capture`), or of each sample's (`Flow.capture_samples`). What is captured has passed every rule of its flow, and
-is not shown for it. Messages that are larger than `CAPTURED_BYTES`, that have their body in several frames,
-whose header is not well-formed, or none of which may be captured now (`CaptureGate`), are shown instead. A
-body whose frame has begun to come is waited for.
+A flow says how much of each body (`Flow.capture`), or of each sample's (`Flow.capture_samples`). What is
+captured has passed every rule of its flow, and is not shown for it. Messages that are larger than
+`CAPTURED_BYTES`, that have their body in several frames, whose header is not well-formed, or none of which
+may be captured now (`CaptureGate`), are shown instead. A body whose frame has begun to come is waited for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from amqpgate.protocol.frames import FRAME_BODY, FRAME_END, FRAME_HEAD, FRAME_OV
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Of a sample: how many messages it stands for, its number among those of its channel, what it was stamped
-#: with (the numbers of its trace and its span, 24 bytes, or none), and how many seconds it waited for a limit.
+#: with (the numbers of its trace and its span, 24 bytes, or none), and for how long it waited for a limit.
 Sample: TypeAlias = tuple[int, int, bytes, float]
 
 #: Its flow, its channel as the sender numbers it, the payload of its content header, the beginning of its

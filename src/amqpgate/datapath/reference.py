@@ -451,7 +451,7 @@ def _follows(buf: Buffer, at: int, number: int) -> bool:
 
 def _new_ids() -> bytes:
     """Numbers of a trace and a span, neither of which is 0."""
-    return b"".join(random.randrange(1, 1 << 64).to_bytes(8, "little") for _ in range(3))
+    return b"".join(random.randrange(1, 1 << 64).to_bytes(8, "little") for _ in range(3))  # noqa: S311
 
 
 def _peek_size(lane: Lane, buf: Buffer, at: int, end: int, number: int) -> tuple[bool, int]:

@@ -1,4 +1,4 @@
-"""What the data path asks of Python's ``ssl``, so that who speaks no TLS does not load it (`amqpgate.later`)."""
+"""What is asked of Python's ``ssl`` so that who speaks no TLS does not load it (`amqpgate.later`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_loaded() -> bool:
     return "_ssl" in sys.modules
 
 
-def tls_errors() -> Errors:
+def tls_errors() -> tuple[type[ssl.SSLError], ...]:
     """Whatever OpenSSL raises."""
     return (ssl.SSLError,) if is_loaded() else ()
 

@@ -64,7 +64,7 @@ class Witness:
     on_captured: Callable[[], None] | None = None
 
     def captured(self, side: Side, messages: list[Captured]) -> None:
-        self.told.append(([body for *_, body in messages], len(self.upcalls)))
+        self.told.append(([body for _, _, _, body, _ in messages], len(self.upcalls)))
         if self.on_captured is not None:
             self.on_captured()
 

@@ -591,9 +591,8 @@ def stamping(scanner: ModuleType, every: int) -> reference.Rewrite:
 
 
 def stamped(body: bytes = b"hello", headers: dict[str, object] | None = None) -> bytes:
-    properties = attrs.evolve(
-        PROPERTIES, headers=Table.of({**(headers or {}), "traceparent": STAMP.decode()})
-    )
+    named = Table.of({**(headers or {}), "traceparent": STAMP.decode()})
+    properties = attrs.evolve(PROPERTIES, headers=named)
     return publish(body=body, properties=properties)
 
 

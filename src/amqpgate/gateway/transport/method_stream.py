@@ -16,7 +16,7 @@ from typing import Final
 
 from amqpgate.bridge import NATIVE, Interpreter, Translator, relayed
 from amqpgate.datapath.engine import BufferedSocket, HandedOverSocket, Socket
-from amqpgate.datapath.tls import has_ended, is_tls, wants_read, wants_write
+from amqpgate.datapath.tls import has_ended, is_tls, wants_read, wants_write, would_block
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.transport import repeated
 from amqpgate.gateway.transport.translated_socket import TranslatedSocket
@@ -203,10 +203,10 @@ class MethodStream:
                 if sent == len(rest):
                     return
                 rest = memoryview(rest)[sent:]
-            except (BlockingIOError, *wants_write()):
-                await wait_writable(self.inner)
             except wants_read():
                 await wait_readable(self.inner)
+            except would_block():
+                await wait_writable(self.inner)
             except OSError as error:
                 raise StreamClosedError(str(error)) from error
 

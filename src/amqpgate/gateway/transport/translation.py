@@ -15,7 +15,8 @@ from typing import Final
 from amqpgate.bridge import Relayed, RelayedTranslator, Translator
 from amqpgate.datapath.budgets import TURN
 from amqpgate.datapath.engine import Bytes
-from amqpgate.datapath.tls import has_ended, is_tls, would_block
+from amqpgate.datapath.tls import has_ended, is_tls
+from amqpgate.datapath.tls import would_block as nothing_now
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
 
@@ -92,7 +93,7 @@ class PlainTranslation:
         if data:
             return data
         if self.translator.has_frames or not self._is_over:
-            raise nothing_now()
+            raise would_block()
         if self._why is not None:
             raise self._why.with_traceback(None)
         return data
@@ -181,7 +182,7 @@ class PlainTranslation:
         """Read once; ``b""`` at the end, None where nothing has come."""
         try:
             data = self.inner.recv(READ)
-        except would_block():
+        except nothing_now():
             return None
         except has_ended():
             data = b""
@@ -201,7 +202,7 @@ class PlainTranslation:
         if self._out or self._broken is not None:
             self.flush()
             if self._out:
-                raise nothing_now()
+                raise would_block()
         until = self._clock() + TURN
         taken = 0
         try:
@@ -222,7 +223,7 @@ class PlainTranslation:
         if self._beside is not None:
             self._beside._try_to_flush()
         if not taken:
-            raise nothing_now()
+            raise would_block()
         return taken
 
     @property
@@ -280,7 +281,7 @@ class PlainTranslation:
             try:
                 with memoryview(self._out) as view:
                     sent = self.inner.send(view[:RECORD])
-            except would_block():
+            except nothing_now():
                 break
             except OSError as error:
                 self._broken = error
@@ -346,7 +347,7 @@ def failure() -> OSError:
     return OSError(errno.EPROTO, "a translator has failed")
 
 
-def nothing_now() -> BlockingIOError:
+def would_block() -> BlockingIOError:
     """There is nothing now, or no room."""
     return BlockingIOError(errno.EAGAIN, AGAIN)
 

@@ -133,7 +133,7 @@ class SpanMaker:
     def stamped(
         self, name: str, kind: SpanKind, attributes: dict[str, Value], ids: bytes, at: int
     ) -> OpenSpan:
-        """As ``start``, of one without a parent, whose numbers are given: of its trace 16 bytes, and its own."""
+        """As ``start``, of one without a parent. ``ids``: of its trace, in 16 bytes, and its own."""
         trace, span = int.from_bytes(ids[:16], "big"), int.from_bytes(ids[16:], "big")
         context = SpanContext(trace, span, False, self._flags[0])
         return _CompactSpan(self, name, kind, context, None, None, at, attributes)

@@ -119,7 +119,7 @@ class Watches:
         return self._alike.get(what)
 
     def watch(self, watched: Watched, *, captures: bool) -> None:
-        """A flow is about to be installed that taps are about; whether what they are shown may be captured."""
+        """A flow is about to be installed that taps are about. ``captures``: they may have captures."""
         flow = self._add(watched).flow
         if captures:
             flow.capture_samples(PART, watched, watched.decision.reads_body)

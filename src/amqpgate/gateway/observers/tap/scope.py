@@ -121,7 +121,7 @@ class Scope:
 
     def captured(self, watched: Watched, taps: Sequence[Tap], message: Captured, at: float) -> None:
         """Tell of a message that has passed."""
-        _flow, channel, payload, body, _sample = message
+        _flow, channel, payload, _body, _sample = message
         size = int.from_bytes(payload[_SIZE], "big")
         base = watched.line
         if base is None:

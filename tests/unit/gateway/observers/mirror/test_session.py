@@ -282,9 +282,8 @@ def test_what_is_captured_is_copied(user: str | None) -> None:
     def header(size: int) -> bytes:
         return encode_header(ContentHeader(60, size, properties))
 
-    stand.copier.captured(
-        Side.CLIENT, [(flow, 1, header(2), b"12", None), (flow, 1, header(6), b"12345", None)]
-    )
+    both = [(flow, 1, header(2), b"12", None), (flow, 1, header(6), b"12345", None)]
+    stand.copier.captured(Side.CLIENT, both)
     copy = stand.queue.take()
     assert copy is not None
     assert (copy.exchange, copy.routing_key, copy.header, copy.body_size, copy.user, bytes(copy.body)) == (
