@@ -42,7 +42,7 @@ _MEANINGS: Final = {
 }
 
 #: Widths of the columns of cases.
-_COLUMNS: Final = "".join(f"<col style='width:{width}'>" for width in ("4.5rem", "27%", "27%", "auto", "18%"))
+_COLUMNS: Final = "".join(f"<col style='width:{width}'>" for width in ("5.5rem", "27%", "27%", "auto", "18%"))
 
 #: What the reader's browser may do for the page.
 _ALLOWED: Final = "default-src 'none'; style-src 'unsafe-inline'"
