@@ -58,7 +58,7 @@ def levels(samples: Sequence[Sample]) -> list[Level]:
         return []
     hours = [(sample.at - samples[0].at) / 3600 for sample in samples]
     return [
-        Level(what, statistics.fmean(values), *slope(hours, values))
+        Level(what, statistics.fmean(values), *slope(hours, values), means(values, 4))
         for what, values in (
             ("memory, MiB", [sample.memory for sample in samples]),
             ("descriptors", [float(sample.descriptors) for sample in samples]),
@@ -69,15 +69,18 @@ def levels(samples: Sequence[Sample]) -> list[Level]:
 
 def slope(at: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
     """By least squares over the means of `BLOCKS` blocks, and its standard error."""
-    size = len(at) / BLOCKS
-    cuts = [round(block * size) for block in range(BLOCKS + 1)]
-    x = [statistics.fmean(at[a:b]) for a, b in pairwise(cuts)]
-    y = [statistics.fmean(values[a:b]) for a, b in pairwise(cuts)]
+    x, y = means(at, BLOCKS), means(values, BLOCKS)
     rises, begins = statistics.linear_regression(x, y)
     left = sum((one - begins - rises * when) ** 2 for when, one in zip(x, y, strict=True))
     mean = statistics.fmean(x)
     spread = sum((when - mean) ** 2 for when in x)
     return rises, (left / (BLOCKS - 2) / spread) ** 0.5
+
+
+def means(values: Sequence[float], count: int) -> list[float]:
+    """Of so many blocks, which are about equally long."""
+    cuts = [round(block * len(values) / count) for block in range(count + 1)]
+    return [statistics.fmean(values[a:b]) for a, b in pairwise(cuts)]
 
 
 def processes(pid: int) -> Iterator[int]:
@@ -159,7 +162,8 @@ def churn(tasks: Path) -> Callable[[Stage], None]:
         for level in outcome.levels:
             judged = "level" if level.is_level else "RISES"
             rise = f"{level.slope:+.2f} an hour, error {level.error:.2f}"
-            stage.say(f"  {level.what}: {level.mean:.1f}, {rise}: {judged}")
+            means = ", ".join(f"{mean:.1f}" for mean in level.quarters)
+            stage.say(f"  {level.what}: {means} by quarters, {rise}: {judged}")
             if not level.is_level:
                 outcome.problems.append(f"{level.what} rises by {level.slope:.2f} an hour")
 

@@ -41,6 +41,8 @@ class Level:
     mean: float
     slope: float
     error: float
+    #: Means of the quarters of the run: what rises at first only is not what rises for ever.
+    quarters: list[float] = attrs.field(factory=list)
 
     @property
     def is_level(self) -> bool:

@@ -1,4 +1,7 @@
-"""``python -m tests.mutations [NAME...]``: put faults into copies, and say who finds them."""
+"""``python -m tests.mutations [--chaos] [NAME...]``: put faults into copies, and say who finds them.
+
+With ``--chaos`` that is chaos alone, for a few minutes each.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
-from tests.mutations.faults import MUTATIONS
-from tests.mutations.finders import Verdicts, copy_of, judged, simulated, steady
+from tests.mutations.faults import MUTATIONS, Mutation
+from tests.mutations.finders import Verdicts, beset, copy_of, judged, simulated, steady
 
 #: Seconds that the simulator has for a fault that conformance has not found, and for any other copy.
 _PATIENCE = 540
 _CONTROL = 60
+#: Seconds that chaos has.
+_CHAOS = 120
 
 
 def main(names: list[str]) -> int:
     """0 where every fault is found, and nothing in a copy without one."""
+    is_chaos = "--chaos" in names
+    names = [name for name in names if name != "--chaos"]
     unknown = set(names) - {one.name for one in MUTATIONS}
     if unknown:
         print(f"no such fault: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
+    if is_chaos:
+        return _beset([one for one in MUTATIONS if not names or one.name in names])
     print(f"no fault: the simulator for {_CONTROL} s, conformance three times", flush=True)
     with copy_of(None) as tree:
         said = simulated(tree, _CONTROL)
@@ -37,6 +46,18 @@ def main(names: list[str]) -> int:
             found = [f"{by} after {after:.0f} s: {said}" for by, after, said in _found(tree, expected)]
         missed += not found
         print(f"{mutation.name} | {' | '.join(found) or 'NOT FOUND'}", flush=True)
+    return 1 if missed else 0
+
+
+def _beset(mutations: list[Mutation]) -> int:
+    missed = 0
+    for mutation in mutations:
+        with copy_of(mutation) as tree:
+            began = perf_counter()
+            said = beset(tree, mutation.setup, _CHAOS)
+            missed += said is None
+            after = f"after {perf_counter() - began:.0f} s"
+            print(f"{mutation.name} | {mutation.setup} | {said or 'NOT FOUND'} | {after}", flush=True)
     return 1 if missed else 0
 
 

@@ -24,6 +24,8 @@ class Mutation:
     path: str
     before: str
     after: str
+    #: What chaos plays it with.
+    setup: str = "own"
 
     def apply(self, text: str) -> str:
         """The text of its file with the fault. Raises `ValueError` unless ``before`` is there once."""
@@ -33,7 +35,13 @@ class Mutation:
 
 
 MUTATIONS: Final = (
-    Mutation("a confirm is numbered wrong", _NUMBERS, "return place + refused", "return place + refused + 1"),
+    Mutation(
+        "a confirm is numbered wrong",
+        _NUMBERS,
+        "return place + refused",
+        "return place + refused + 1",
+        setup="everything",
+    ),
     Mutation(
         "a nack becomes an ack",
         _DENIAL,
@@ -51,24 +59,28 @@ MUTATIONS: Final = (
         _DENIAL,
         "data = method_frame(number, back) + bytes(returning.frames)",
         'data = b""',
+        setup="everything",
     ),
     Mutation(
         "a body of a return is lost",
         _DENIAL,
         "data = method_frame(number, back) + bytes(returning.frames)",
         "data = method_frame(number, back)",
+        setup="everything",
     ),
     Mutation(
         "a denied publish is counted as passed",
         _DENIAL,
         "        channels.uncount(Side.CLIENT, number)\n        confirm",
         "        confirm",
+        setup="everything",
     ),
     Mutation(
         "a denied publish passes",
         f"{_SRC}/gateway/session/publish.py",
         "        if not verdict.allowed or over is not None:\n",
         "        if over is not None:\n",
+        setup="everything",
     ),
     Mutation(
         "heartbeats are not sent", _ENDPOINT, "        elif not self.out:\n", "        elif self.out:\n"
@@ -84,6 +96,7 @@ MUTATIONS: Final = (
         _PASSAGE,
         "                CHANNEL.pack_into(scratch, pos + 1, to)\n                pos = stop",
         "                CHANNEL.pack_into(scratch, pos + 1, to + (pos & 1))\n                pos = stop",
+        setup="pooled",
     ),
     Mutation(
         "messages that a session left whole are lost",
@@ -117,6 +130,7 @@ MUTATIONS: Final = (
         _ENDPOINT,
         "data, self.stage = whole_only(self.stage), bytearray()",
         "data, self.stage = bytes(self.stage), bytearray()",
+        setup="pooled",
     ),
     Mutation(
         "a body comes on the channel of another",
@@ -136,12 +150,14 @@ MUTATIONS: Final = (
         f"{_SRC}/bridge/v0_10/credit.py",
         "        self.used -= cost",
         "        self.used -= 0 * cost",
+        setup="bridged-0-10",
     ),
     Mutation(
         "an accept covers one message more",
         _SETTLING,
         "self._main.send(amqp.BasicAck(tags[oldest - 1], multiple=True))",
         "self._main.send(amqp.BasicAck(tags[oldest - 1] + 1, multiple=True))",
+        setup="bridged-0-10",
     ),
     Mutation(
         "what is released is rejected",
@@ -149,11 +165,13 @@ MUTATIONS: Final = (
         "return amqp.BasicNack(tag, requeue=True) if self._has_nacks "
         "else amqp.BasicReject(tag, requeue=True)",
         "return amqp.BasicReject(tag, requeue=False)",
+        setup="bridged-0-10",
     ),
     Mutation(
         "old clients have no prefetch",
         f"{_SRC}/bridge/prefetch.py",
         "        return 0 if channel is None else channel.limit",
         "        return 0 if channel is None else 0 * channel.limit",
+        setup="bridged-0-8",
     ),
 )

@@ -1,4 +1,4 @@
-"""Who looks for a fault in a copy of the gateway: conformance, and the simulator.
+"""Who looks for a fault in a copy of the gateway: conformance, the simulator, and chaos.
 
 Conformance plays its cases through a gateway that is made of the copy, and compares the verdicts with those
 of a copy without a fault. A case that does not come out the same each time there tells nothing.
@@ -49,6 +49,8 @@ def copy_of(mutation: Mutation | None) -> Iterator[Path]:
             shutil.copytree(
                 ROOT / room, tree / room, ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.c")
             )
+        # Where brokers are.
+        (tree / ".tools").symlink_to(ROOT / ".tools")
         if mutation is not None:
             path = tree / mutation.path
             path.write_text(mutation.apply(path.read_text()))
@@ -72,6 +74,27 @@ def simulated(tree: Path, seconds: float) -> str | None:
     if done.returncode:
         raise RuntimeError(f"the simulator did not run\n{done.stdout}{done.stderr}")
     return None
+
+
+def beset(tree: Path, setup: str, seconds: float) -> str | None:
+    """What chaos says of it with this set-up; None: nothing. ``RuntimeError`` where it does not run."""
+    out = tree / "chaos"
+    words = ("--setups", setup, "--minutes", str(seconds / 60), "--seed", "7", "--out", str(out))
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.chaos", *words],
+        cwd=tree,
+        env=_env(tree),
+        capture_output=True,
+        text=True,
+        timeout=seconds + 900,
+    )
+    if not done.returncode:
+        return None
+    lines = done.stdout.splitlines()
+    said = next((line.strip() for line in lines if "NOT GOOD" in line), "")
+    if not said or "did not play" in done.stdout:
+        raise RuntimeError(f"chaos did not run\n{done.stdout}{done.stderr}")
+    return said
 
 
 def steady() -> Verdicts:

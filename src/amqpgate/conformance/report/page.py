@@ -22,11 +22,27 @@ p, .soft { color: var(--soft) }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: .5rem 0 1.5rem }
 th, td { text-align: start; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: anywhere }
+.cases { table-layout: fixed } .zero { color: var(--line) }
+.count { text-align: end; white-space: nowrap; font-variant-numeric: tabular-nums }
+dl { display: grid; grid-template-columns: max-content auto; gap: 0 1rem; font-size: .9rem }
+dd { margin: 0; color: var(--soft) }
 th { background: var(--head) } summary { cursor: pointer; font-weight: 600 }
 .obeys { color: var(--good) } .as-RabbitMQ, .as-Qpid { color: var(--known) } .deviates { color: var(--bad) }
 .untestable { color: var(--none) } .bar { display: flex; height: .8rem; border-radius: 4px; overflow: hidden }
 .bar i { background: currentColor }
 """
+
+#: What a verdict says of the peer, for readers who have not asked for the report.
+_MEANINGS: Final = {
+    "obeys": "it does what the rule says",
+    "as RabbitMQ": "it does otherwise, as RabbitMQ is known to; clients are written for that",
+    "as Qpid": "it does otherwise, as Qpid's broker is known to",
+    "deviates": "it does otherwise; of a must, that breaks the specification",
+    "untestable": "it does not offer what the rule is about, or does not speak the version",
+}
+
+#: Widths of the columns of cases.
+_COLUMNS: Final = "".join(f"<col style='width:{width}'>" for width in ("5.5rem", "27%", "27%", "auto", "18%"))
 
 #: What the reader's browser may do for the page.
 _ALLOWED: Final = "default-src 'none'; style-src 'unsafe-inline'"
@@ -47,19 +63,23 @@ def _parts(run: ConformanceRun, sections: Iterable[RuleSection]) -> Iterator[str
         f"<p>{_text(run.product)}; {len(run.results)} cases in {run.seconds:.1f} s; "
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC; amqpgate {__version__}</p>"
     )
-    yield "<table><tr><th>version<th>" + "<th>".join(VERDICTS) + "<th></tr>"
+    yield "<table><tr><th>version" + "".join(f"<th class='count'>{one}" for one in VERDICTS) + "<th></tr>"
     for version, counts in run.counts().items():
-        cells = "".join(f"<td>{counts[verdict]}" for verdict in VERDICTS)
+        cells = "".join(_count(counts[verdict]) for verdict in VERDICTS)
         bar = "".join(
             f"<i class='{_class(verdict)}' style='flex:{counts[verdict]}'></i>" for verdict in VERDICTS
         )
         yield f"<tr><td>AMQP {version}{cells}<td style='width:40%'><div class='bar'>{bar}</div></tr>"
-    yield "</table>"
+    yield "</table><dl>"
+    for verdict in VERDICTS:
+        yield f"<dt class='{_class(verdict)}'>{verdict}<dd>{_MEANINGS[verdict]}"
+    yield "</dl>"
     for verdict in ("deviates", *KNOWN, "untestable"):
         found = [one for one in run.results if one.verdict == verdict]
         if found:
             yield f"<h2 class='{_class(verdict)}'>{verdict}: {len(found)}</h2>"
-            yield from _table(found)
+            # What must be comes before what should be.
+            yield from _table(sorted(found, key=lambda one: one.case.strength != "must"))
     yield "<h2>All cases</h2>"
     for section in sections:
         mine = {id(case) for case in section.cases}
@@ -72,7 +92,7 @@ def _parts(run: ConformanceRun, sections: Iterable[RuleSection]) -> Iterator[str
 
 
 def _table(results: Iterable[CaseResult]) -> Iterator[str]:
-    yield "<table><tr><th>version<th>rule<th>asks for<th>seen<th>allowed</tr>"
+    yield f"<table class='cases'>{_COLUMNS}<tr><th>version<th>rule<th>asks for<th>seen<th>allowed</tr>"
     for one in results:
         case = one.case
         yield (
@@ -82,6 +102,10 @@ def _table(results: Iterable[CaseResult]) -> Iterator[str]:
             f"<td>{_text(wanted(one))}</tr>"
         )
     yield "</table>"
+
+
+def _count(number: int) -> str:
+    return f"<td class='count{'' if number else ' zero'}'>{number}"
 
 
 def _class(verdict: str) -> str:
