@@ -219,7 +219,7 @@ class World:
         setup, names = self.setup, tuple(f"chaos-{number}" for number in range(len(self.setup.queues)))
         classic = tuple(name for name, kind in zip(names, setup.queues, strict=True) if kind == "classic")
         plain = setup.version == "0-9-1"
-        # 0-8 has no confirms, so all that it publishes is in transactions, which quorum queues do not take.
+        # 0-8 has no confirms: all that it publishes is in transactions, which are not for quorum queues.
         needs_none = setup.version == "0-8" and len(classic) == len(names)
         return Plan(
             ports=tuple(wire.port for wire in self.fronts),

@@ -21,8 +21,8 @@ from .history import Kind, read
 from .outcome import FaultRun, Outcome
 from .setups import Setup, World, playing
 
-#: Seconds until all clients have got on after a fault; until the queues are empty.
-PATIENCE, EMPTYING = 90.0, 300.0
+#: Seconds until all clients have got on after a fault; without the queues getting emptier.
+PATIENCE, EMPTYING = 90.0, 120.0
 
 #: Seconds between two faults, when all clients have got on again.
 REST = 3.0
@@ -113,12 +113,15 @@ class Stage:
     def end(self) -> None:
         """Publishers stop, queues are emptied, consumers stop."""
         self.child.signal(signal.SIGTERM)
-        deadline = time.monotonic() + EMPTYING
+        least, deadline = float("inf"), time.monotonic() + EMPTYING
         while self.child.running:
-            if not self.status().get("publishing", True) and self.world.left() == 0:
+            left = self.world.left()
+            if not self.status().get("publishing", True) and left == 0:
                 break
+            if left < least:
+                least, deadline = left, time.monotonic() + EMPTYING
             if time.monotonic() > deadline:
-                self.outcome.problems.append(f"{self.world.left()} messages are left, or publishers go on")
+                self.outcome.problems.append(f"{left} messages are left, or publishers go on")
                 break
             time.sleep(1)
         if self.child.running:
