@@ -84,15 +84,24 @@ if have npm && [ -f $node_manifest ] && ! cmp -s $node_manifest .cache/node/pack
   fi
 fi
 
-# RabbitMQ 4, which is not this Debian's, in a folder of its own.
-rabbitmq_4=.tools/rabbitmq-4
-if [ "$(id -u)" = 0 ] && [ -z "${AMQPGATE_RABBITMQ_ROOT:-}" ] && [ ! -d $rabbitmq_4 ] && have mmdebstrap; then
-  rm -rf $rabbitmq_4.new
+# Other RabbitMQs than this Debian's, each in a folder of its own. Most tests need 4.3 alone; AMQPGATE_MORE_RABBITMQ
+# gets 3.8 and 4.0, too (tests/interop/version_table.py).
+rabbitmq_of() { # rabbitmq_of FOLDER SUITE
+  [ "$(id -u)" = 0 ] && [ ! -d "$1" ] && have mmdebstrap || return 0
+  rm -rf "$1.new"
   mmdebstrap --quiet --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' --include=rabbitmq-server \
-    forky $rabbitmq_4.new >/dev/null 2>&1 && mv $rabbitmq_4.new $rabbitmq_4
-  rm -rf $rabbitmq_4.new
+    "$2" "$1.new" >/dev/null 2>&1 && mv "$1.new" "$1"
+  rm -rf "$1.new"
+}
+[ -n "${AMQPGATE_RABBITMQ_ROOT:-}" ] || rabbitmq_of .tools/rabbitmq-4 forky
+[ -n "${AMQPGATE_RABBITMQ_ROOT:-}" ] || [ -d .tools/rabbitmq-4 ] || missing+=("RabbitMQ 4")
+if [ -n "${AMQPGATE_MORE_RABBITMQ:-}" ]; then
+  rabbitmq_of .tools/rabbitmq-3.8 bullseye
+  rabbitmq_of .tools/rabbitmq-4.0 trixie
+  for version in 3.8 4.0; do
+    [ -d .tools/rabbitmq-$version ] || missing+=("RabbitMQ $version")
+  done
 fi
-[ -n "${AMQPGATE_RABBITMQ_ROOT:-}" ] || [ -d $rabbitmq_4 ] || missing+=("RabbitMQ 4")
 
 # Prometheus and its promtool, unpacked and not installed: no service starts, and nobody need be root.
 have_prometheus() { { have prometheus && have promtool; } || [ -x .tools/prometheus/usr/bin/promtool ]; }

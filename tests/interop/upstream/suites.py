@@ -115,7 +115,7 @@ def play(
             env=inherited | environment | {"ACCEPTANCE_OUTCOMES": outcomes.name},
             stdout=output,
             stderr=output,
-            timeout=3600,
+            timeout=3 * 3600,
         )
         lines = [json.loads(line) for line in outcomes]
     if not lines:

@@ -31,14 +31,15 @@ from collections.abc import Callable
 import attrs
 
 from amqpgate.datapath.engine import End, PeerGoneError
-from amqpgate.datapath.tables import HELD_NEXT, METHOD_NEXT, OPEN, Side
+from amqpgate.datapath.tables import HELD_NEXT, METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.objects.downloads import Download, WantedBody
+from amqpgate.gateway.objects.downloads import WantedBody
 from amqpgate.gateway.objects.store import ObjectLostError, StoreError
 from amqpgate.gateway.objects.stores import ObjectStores
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.claim_publish import LONG
-from amqpgate.gateway.session.claim_reference import ClaimKeys, Reference, claim_of, restored
+from amqpgate.gateway.session.claim_reference import ClaimKeys, claim_of
+from amqpgate.gateway.session.claim_restoring import Restoring, closes, header_of, is_acked, is_given_back
 from amqpgate.gateway.session.claim_room import KeptFrames
 from amqpgate.gateway.session.claim_settlement import HiddenDeliveries
 from amqpgate.gateway.session.content import pass_sent
@@ -46,61 +47,12 @@ from amqpgate.gateway.session.held_deliveries import HeldDelivery
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.session import Session
 from amqpgate.logs import RECURRING
-from amqpgate.policy.kinds.claim_check import ClaimCheck
 from amqpgate.policy.kinds.rate import DELIVERED
 from amqpgate.protocol.frames import body_frames, encode_frame
-from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
+from amqpgate.wire.codec import decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
-
-
-@attrs.define(eq=False)
-class Restoring:
-    """One reference."""
-
-    channel: int
-    method: Sent
-    #: Passes the method on.
-    begin: Callable[[], None]
-    header: ContentHeader
-    #: What is kept of it on a channel that is stopped or limited; None: it was neither when it came.
-    held: HeldDelivery | None = None
-    reference: Reference | None = None
-    download: Download | None = None
-    #: Bytes of the body that have been read of its file.
-    read: int = 0
-    #: Bytes of frames that are on their way by the data path.
-    fed: int = 0
-    #: Why the channel is closed for it.
-    refusal: ProtocolViolation | None = None
-    #: There is no such body, nor will be.
-    is_lost: bool = False
-
-    def lose(self) -> None:
-        """There is no such body."""
-        self.is_lost = True
-
-    def keep_as(self, held: HeldDelivery | None) -> None:
-        """Its channel is stopped or limited, and keeps it as this."""
-        self.held = held
-
-    def refuse_for(self, why: ProtocolViolation) -> None:
-        """It is not to be had, and its channel closes."""
-        self.refusal = why
-
-    def fetch_by(self, reference: Reference, download: Download) -> None:
-        """Its body is fetched."""
-        self.reference, self.download = reference, download
-
-    def feeds(self, body: int, frames: int) -> None:
-        """So much is on its way to the client."""
-        self.read += body
-        self.fed = frames
-
-    def passed(self, frame: int) -> None:
-        """A frame has got there."""
-        self.fed -= frame
 
 
 @attrs.define(eq=False)
@@ -215,7 +167,8 @@ class ClaimedDeliveries:
     def _fetch(self, one: Restoring) -> None:
         if self._is_in_vain(one):
             return
-        claim_check = self._claim_check()
+        compatibility = self.session.session_policies.compatibility
+        claim_check = None if compatibility is None else compatibility.claim_check
         reference = self.keys.read(claim_of(one.header), self.session.principal.vhost)
         if claim_check is None or reference is None:
             self.stores.metrics.got(None)
@@ -235,30 +188,13 @@ class ClaimedDeliveries:
         one.fetch_by(reference, download)
         download.start()
 
-    def _claim_check(self) -> ClaimCheck | None:
-        compatibility = self.session.session_policies.compatibility
-        return None if compatibility is None else compatibility.claim_check
-
     def _is_in_vain(self, one: Restoring) -> bool:
         """Whether nobody waits for the message, nor for an ack: its channel closes, or the broker has it
         again. Then the channel goes on."""
-        if not self._closes(one.channel) and not self._is_given_back(one):
+        if not closes(self.session, one.channel) and not is_given_back(self.session, one):
             return False
         self._release(one)
         return True
-
-    def _is_given_back(self, one: Restoring) -> bool:
-        if one.held is None or self.session.bridge is None:
-            return False
-        held = self.session.bridge.channel_flows.get(one.channel)
-        return held is None or held.fetching is not one.held
-
-    def _closes(self, number: int) -> bool:
-        session = self.session
-        if session.relay.channels.state(number) != OPEN:
-            return True
-        state = session.channels.states.remembered(number)
-        return state is not None and state.close is not None
 
     def _fetched(self, one: Restoring, error: StoreError | None) -> None:
         if self._is_in_vain(one):
@@ -266,7 +202,7 @@ class ClaimedDeliveries:
         if isinstance(error, ObjectLostError):
             self._lose(one, str(error))
         elif error is not None:
-            self._close(one, 406, f"the object store does not give the body of a message: {error}")
+            one.refuse_for(406, f"the object store does not give the body of a message: {error}")
             self._conclude(one)
         else:
             self._begin(one)
@@ -296,19 +232,12 @@ class ClaimedDeliveries:
         """Method and header go to the client."""
         self.hidden.show(one.channel)
         one.begin()
-        pass_sent(self.session, one.channel, self._header_of(one))
+        pass_sent(self.session, one.channel, header_of(self.session, self.keys, one))
 
     def _tell_watchers(self, one: Restoring) -> None:
-        frame = self._header_of(one)
+        frame = header_of(self.session, self.keys, one)
         for observer in self.session.session_policies.watchers:
             observer.content(Side.UPSTREAM, one.channel, frame)
-
-    def _header_of(self, one: Restoring) -> memoryview:
-        """The frame of the message's header as it was published; of the reference's where that is forged."""
-        vhost = self.session.principal.vhost
-        reference = one.reference or self.keys.read(claim_of(one.header), vhost)
-        header = one.header if reference is None else restored(one.header, reference)
-        return memoryview(encode_frame(amqp.FRAME_HEADER, one.channel, encode_header(header)))
 
     def _go_on(self, one: Restoring) -> None:
         """The next piece of the body, or the end."""
@@ -336,38 +265,16 @@ class ClaimedDeliveries:
         """There is no such body, nor will be."""
         log.warning("session %s: a message whose body is lost: %s", self.session.id, why, extra=RECURRING)
         if not isinstance(one.method, amqp.BasicDeliver):
-            self._close(one, 404, f"the body of a message is lost: {why}")
+            one.refuse_for(404, f"the body of a message is lost: {why}")
         one.lose()
         self._conclude(one)
-
-    def _is_acked(self, one: Restoring) -> bool:
-        """Whether the broker waits for an ack."""
-        method, session = one.method, self.session
-        if isinstance(method, amqp.BasicDeliver):
-            state = session.channels.states.remembered(one.channel)
-            consuming = None if state is None else state.consuming
-            consumer = None if consuming is None else consuming.tags.get(method.consumer_tag)
-            return consumer is None or not consumer.no_ack
-        if isinstance(method, amqp.BasicReturn):
-            return False
-        unacked = session.relay.channels.unacked_tags(one.channel) or ()
-        return any(first <= method.delivery_tag < end for first, end in unacked)
-
-    def _close(self, one: Restoring, code: int, text: str) -> None:
-        """Its channel is to be closed."""
-        method = one.method
-        one.refuse_for(
-            ProtocolViolation(
-                code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=one.channel
-            )
-        )
 
     def _conclude(self, one: Restoring) -> None:
         """It cannot be had. The broker is told, but not within a message of the client's: that is a 505."""
         session, channels = self.session, self.session.relay.channels
         if self._is_in_vain(one):
             return
-        is_rejected = one.is_lost and self._is_acked(one)
+        is_rejected = one.is_lost and is_acked(session, one)
         is_sending = channels.due(Side.CLIENT, one.channel) not in (METHOD_NEXT, HELD_NEXT)
         if is_sending and (is_rejected or one.refusal is not None):
             channels.show_rest(Side.CLIENT, one.channel)
@@ -404,5 +311,5 @@ class ClaimedDeliveries:
             state = session.channels.states.remembered(channel)
             if state is not None and state.waiting:
                 session.publishes.publish_denial.message_ended(channel)
-            if session.bridge is not None and not self._closes(channel):
+            if session.bridge is not None and not closes(session, channel):
                 session.bridge.flow_control.go_on(channel)

@@ -119,8 +119,9 @@ class Delays:
         self._highest = max(self._highest, highest)
         if exchange not in self._ends:
             self._remember(exchange)
-            yield from delay_ladder.end(exchange)
+            # First what fails if there is no such exchange: a name that somebody made up leaves no queue.
             yield delay_ladder.way_to(exchange)
+            yield from delay_ladder.end(exchange)
 
     def _remember(self, exchange: str) -> None:
         if len(self._ends) >= MOST_EXCHANGES:

@@ -66,10 +66,10 @@ class DeliveryHolder:
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
     _bytes: HeldBytes = attrs.field(factory=HeldBytes, init=False)
-    references: HeldReferences = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.references = HeldReferences(self.flows, self._bytes)
+    references: HeldReferences = attrs.field(
+        default=attrs.Factory(lambda self: HeldReferences(self.flows, self._bytes), takes_self=True),
+        init=False,
+    )
 
     def resume(self, number: int) -> bytes:
         """The client wants deliveries again; what may go of what was kept."""

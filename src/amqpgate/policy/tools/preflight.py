@@ -229,6 +229,7 @@ CHECKS: Final[tuple[UpgradeCheck, ...]] = (
         asks=lambda request: any(name.startswith("ha-") for name in request.arguments),
         since={"4.0": "refused"},
         says="a policy that mirrors classic queues: it cannot be imported; take quorum queues",
+        mended_by=f"{_PROFILE} quorumQueues",
     ),
     UpgradeCheck(
         item="master-locator",

@@ -83,7 +83,7 @@ def shown(message: Message) -> tuple[str, str, dict[str, object]]:
 def ladder(highest: int = 7, exchange: str = "later") -> list[Method]:
     """All that a session declares before its first message."""
     rungs = [method for k in range(6, highest + 1) for method in rung(k)]
-    return [*foot(), *rungs, *end(exchange), way_to(exchange)]
+    return [*foot(), *rungs, way_to(exchange), *end(exchange)]
 
 
 def test_an_exchange_is_declared_with_its_end_and_the_way_to_it(stage: Stage) -> None:
@@ -161,7 +161,7 @@ def test_a_message_goes_behind_what_is_missing_of_the_ladder(stage: Stage) -> No
     hears(broker, *rung(8))
     assert published(broker)[0] == "amqpgate.delay.08"
     publishes(client, 64, "later.2")
-    hears(broker, *end("later.2"), way_to("later.2"))
+    hears(broker, way_to("later.2"), *end("later.2"))
     assert published(broker)[0] == "amqpgate.delay.06"
 
 
