@@ -4,7 +4,7 @@
 #   docker run --rm amqpgate:0.2.0 --version
 #   docker run --rm --read-only -p 5672:5672 -v "$PWD/amqpgate.yaml:/etc/amqpgate/amqpgate.yaml:ro" amqpgate:0.2.0
 #
-# With what Parquet records need, or the jobs over them: --build-arg EXTRAS=audit, EXTRAS=pipeline.
+# With what Parquet records need, the jobs over them, or tokens: --build-arg EXTRAS=audit, EXTRAS=pipeline, EXTRAS=oauth.
 
 # Not slim: the data path is compiled here, and the image with the compiler stays behind.
 FROM python:3.11 AS build

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import trio
 
 from amqpgate.broker import VERSIONS, EmbeddedBroker
+from amqpgate.broker.server import DEFAULT_USERS
 
 
 @contextmanager
-def embedded_broker(*vhosts: str, versions: Sequence[str] = VERSIONS) -> Iterator[tuple[str, int]]:
+def embedded_broker(
+    *vhosts: str, versions: Sequence[str] = VERSIONS, users: Mapping[str, str] = DEFAULT_USERS
+) -> Iterator[tuple[str, int]]:
     """Its address, while inside; without ``vhosts`` it has "/" alone."""
-    broker = EmbeddedBroker(vhosts=vhosts or ("/",), versions=versions)
+    broker = EmbeddedBroker(users, vhosts or ("/",), versions=versions)
     started = threading.Event()
     port = 0
     token: trio.lowlevel.TrioToken | None = None

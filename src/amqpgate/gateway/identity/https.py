@@ -86,11 +86,13 @@ async def _ask(
 ) -> bytes:
     connection = h11.Connection(h11.CLIENT)
     host = f"[{url.host}]" if ":" in url.host else url.host
+    if url.port != (443 if url.is_tls else 80):
+        host += f":{url.port}"
     request = h11.Request(
         method="GET",
         target=url.path,
         headers=[
-            ("Host", f"{host}:{url.port}"),
+            ("Host", host),
             ("Accept", "application/json"),
             ("Accept-Encoding", "identity"),
             ("User-Agent", "amqpgate"),

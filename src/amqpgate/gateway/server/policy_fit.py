@@ -16,7 +16,7 @@ from amqpgate.yamldoc import nearest
 
 def notes_on(settings: Settings, policies: PolicySet) -> tuple[str, ...]:
     """What an operator must know who relies on these policies."""
-    return (*_about_audit(settings, policies), *about_tokens(settings, policies))
+    return (*_about_audit(settings, policies), *_about_tokens(settings, policies))
 
 
 def _about_audit(settings: Settings, policies: PolicySet) -> Iterator[str]:
@@ -25,7 +25,7 @@ def _about_audit(settings: Settings, policies: PolicySet) -> Iterator[str]:
         yield f"AuditPolicy {names}: no audit records are written, for the settings have no `audit`"
 
 
-def about_tokens(settings: Settings, policies: PolicySet) -> Iterator[str]:
+def _about_tokens(settings: Settings, policies: PolicySet) -> Iterator[str]:
     """Subjects that ask for what no verified token can say."""
     issuers = [oauth for oauth in map(settings.oauth_of, settings.listeners) if oauth is not None]
     kept = {name for oauth in issuers for name in oauth.claims}

@@ -73,6 +73,20 @@ def test_whom_the_token_names_is_who_it_is(tmp_path: Path, way: str, connections
         assert counted(running) == {"verified": 5}
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("connections", ["own", "pooled"])
+def test_so_it_is_where_the_client_logs_in_itself(tmp_path: Path, way: str, connections: str) -> None:
+    """The broker takes the login as it was said; whom it means is the token's matter."""
+    data = now_token()
+    users = {"admin": data.decode()}
+    upstream = f", connections: {connections}"
+    with (
+        gate(tmp_path, WAYS[way], upstream=upstream, users=users) as running,
+        opened(running, data, "admin"),
+    ):
+        assert [user for user, _, _ in principals(running)] == ["bob"]
+
+
 def bad_tokens() -> dict[str, bytes]:
     right = now_token()
     head, _, sign = right.split(b".")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from amqpgate.broker.server import DEFAULT_USERS
 from amqpgate.protocol.sasl import plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -44,6 +45,7 @@ def gate(
     default: str = "allow",
     listener: str = "",
     more: str = "",
+    users: Mapping[str, str] = DEFAULT_USERS,
 ) -> Iterator[InProcess]:
     """A gateway whose listener `main` verifies tokens; `open` does not. ``port``: its broker's."""
     (folder / "policies").mkdir(exist_ok=True)
@@ -51,7 +53,7 @@ def gate(
     (folder / "keys.json").write_bytes(key_set(jwk(key_for("ES256"), "k")))
     with contextlib.ExitStack() as stack:
         if port is None:
-            _, port = stack.enter_context(embedded_broker())
+            _, port = stack.enter_context(embedded_broker(users=users))
         text = SETTINGS.format(
             listener=f", oauth: {OAUTH % oauth}{listener}",
             other=", allowAnonymous: true",

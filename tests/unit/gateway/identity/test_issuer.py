@@ -193,7 +193,8 @@ async def test_discovery(server: KeysServer, clock: Clock) -> None:
     "said",
     [
         b"[]",
-        b'{"issuer": "https://other.example.org"}',
+        b'{"issuer": "https://other.example.org", "jwks_uri": "ISSUER/jwks"}',
+        b'{"issuer": "ISSUER/", "jwks_uri": "ISSUER/jwks"}',
         b'{"issuer": "ISSUER"}',
         b'{"issuer": "ISSUER", "jwks_uri": 1}',
         b'{"issuer": "ISSUER", "jwks_uri": "http://keys.example.org/"}',
