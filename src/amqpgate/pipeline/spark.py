@@ -17,8 +17,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
-from amqpgate.pipeline.java import find, make_home
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.java import find, make_home
 from amqpgate.pipeline.masters import chosen as chosen_master
 from amqpgate.pipeline.masters import is_connect, is_embedded, is_submitted
 
