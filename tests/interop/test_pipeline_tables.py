@@ -16,7 +16,8 @@ import pytest
 
 from amqpgate.pipeline.lake.address import address_of
 from amqpgate.pipeline.lake.compacting import compact_into, expire
-from amqpgate.pipeline.lake.table import Conflict, Lake, NewFile, open_lake
+from amqpgate.pipeline.lake.opening import open_lake
+from amqpgate.pipeline.lake.table import Conflict, Lake, NewFile
 from tests.support.audit_records import START, Traffic, table_of, usage, write
 from tests.support.swift import Swift
 

@@ -88,7 +88,7 @@ class Month:
             usage("odd-21", last, 3, **publish | {"routing_key": "invoice.created"}),
             usage("odd-22", last, 5, **publish | {"verdict": "deny", "policy": "p", "rule": "r"}),
             usage("odd-23", last, 1, user="big", largest_body=20 << 20),
-            usage("odd-24", last, 4, user="in-shop", vhost="shop", exchange="", routing_key="queue-17"),
+            usage("odd-24", last, 4, user="in-shop", vhost="shop", exchange="", routing_key="queue-4711"),
         ]
 
     def _odd_events(self) -> list[Event]:
@@ -193,10 +193,12 @@ class Oracle:
             kind=kind,
         )
 
-    #: What policies have judged, and what `POLICY` answers: who is not selected is allowed.
+    #: What policies have judged, and what `POLICY` answers: who is not selected is allowed, and who is not
+    #: known may be anybody, and so is denied.
     _JUDGED = """
         WITH asked AS (
-          SELECT *, CASE WHEN "user" IS DISTINCT FROM 'service-0' THEN 'allow'
+          SELECT *, CASE WHEN "user" IS NULL THEN 'deny'
+              WHEN "user" <> 'service-0' THEN 'allow'
               WHEN operation = 'basic.publish' AND exchange = 'orders'
                 AND regexp_full_match(routing_key, 'order(\\..*)?') THEN 'allow'
               ELSE 'deny' END AS after

@@ -228,6 +228,8 @@ def _constructs(value: ast.expr) -> bool:
 # -- loops ---------------------------------------------------------------------------------------------------
 
 #: Decorators that give what they decorate to somebody else.
+#: Modules whose classes are no library's: our own, and what only says a shape.
+_OWN = ("amqpgate", "typing", "enum", "abc", "collections", "attrs", "contextlib")
 _HANDED_OVER = re.compile(r"\b(command|group|default|validator)\b")
 
 #: Awaiting one of these lets time pass and learns nothing.
@@ -262,8 +264,8 @@ def never_used(house: House, elsewhere: Iterable[str] = ()) -> set[str]:
     """Functions, methods and classes whose names no code of the house says, as `module:name`.
 
     Imports and `__all__` do not count, but for imports under another name. What has a decorator that hands it
-    to somebody (a click command, a default or a validator of attrs) is used by that. ``elsewhere`` are texts
-    in other languages.
+    to somebody (a click command, a default or a validator of attrs) is used by that, and so are methods of
+    classes that extend one of another house. ``elsewhere`` are texts in other languages.
     """
     used = {word for text in elsewhere for word in re.findall(r"\w+", text)}
     for tree in house.modules.values():
@@ -274,6 +276,7 @@ def never_used(house: House, elsewhere: Iterable[str] = ()) -> set[str]:
                 used.add(node.attr)
             elif isinstance(node, ast.ImportFrom):
                 used.update(alias.name for alias in node.names if alias.asname)
+    overriding = {method for tree in house.modules.values() for method in _called_by_others(tree)}
     return {
         f"{module}:{node.name}"
         for module, tree in house.modules.items()
@@ -282,7 +285,21 @@ def never_used(house: House, elsewhere: Iterable[str] = ()) -> set[str]:
         and node.name not in used
         and not node.name.startswith("__")
         and not any(_HANDED_OVER.search(ast.unparse(decorator)) for decorator in node.decorator_list)
+        and node not in overriding
     }
+
+
+def _called_by_others(tree: ast.Module) -> Iterator[ast.AST]:
+    """Methods of classes whose base is of a library, which calls them."""
+    libraries = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.module.startswith(_OWN)
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and libraries.intersection(map(_last_name, node.bases)):
+            yield from (each for each in node.body if isinstance(each, Function))
 
 
 # -- trees ---------------------------------------------------------------------------------------------------

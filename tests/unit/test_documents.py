@@ -387,9 +387,19 @@ def test_where_to_look_names_what_there_is() -> None:
     assert all((ROOT / "src/amqpgate" / path).is_file() for path in paths), paths
 
 
+def test_examples_in_python_name_what_there_is() -> None:
+    from amqpgate import pipeline
+
+    examples = [text for kind, text in BLOCKS if kind == "python"]
+    named = set().union(*(re.findall(r"\bpipeline\.(\w+)", text) for text in examples))
+    assert named <= set(pipeline.__all__)
+    for text in examples:
+        compile(text, "example", "exec")
+
+
 def test_every_kind_of_example_was_found() -> None:
     """The patterns above find something: none of those tests runs over nothing."""
-    assert {kind for kind, _ in BLOCKS} == {"console", "text", "yaml", "mermaid"}
+    assert {kind for kind, _ in BLOCKS} == {"console", "text", "yaml", "mermaid", "python"}
     assert len(SETTINGS) >= 3
     assert len(PARTS) >= 2
     assert len(POLICIES) >= 5

@@ -367,6 +367,7 @@ def test_it_sees_what_nobody_uses() -> None:
         "class C:\n    def m(self): ...\n    def n(self): ...",
         "amqpgate.b": "from amqpgate.a import unused, used, other as o\n__all__ = ['unused']\nused(C().m)",
         "amqpgate.c": "@click.command()\ndef verb(): ...\ndef __getattr__(name): ...",
+        "amqpgate.d": "from spark import R\nclass D(R):\n    def read(self): ...\nD()",
     }
     given = House.of(texts)
     assert never_used(given) == {"amqpgate.a:unused", "amqpgate.a:n"}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame
 
-    from amqpgate.cli.audit_job import Options
+    from amqpgate.cli.audit_options import Options
 
 #: A form of text.
 Text = Literal["table", "csv", "json"]
@@ -84,7 +84,7 @@ def _put_table(options: Options, table: pyarrow.Table, name: str | None) -> None
     if options.to is not None:
         from amqpgate.pipeline.lake.address import address_of
         from amqpgate.pipeline.lake.answers import replace
-        from amqpgate.pipeline.lake.table import open_lake
+        from amqpgate.pipeline.lake.opening import open_lake
 
         address = address_of(options.to)
         assert address is not None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from amqpgate.cli.audit_job import Batch
     from amqpgate.pipeline.folders import Compacted
-    from amqpgate.pipeline.lake.address import Address
+    from amqpgate.pipeline.lake.address import TableAddress
     from amqpgate.pipeline.lake.table import Lake
     from amqpgate.records import Sort
 
@@ -108,12 +108,12 @@ def _into_folder(table: Path, every: float | None) -> None:
             run.follow(streams, table, every)
 
 
-def _into_lake(address: Address, keep: timedelta, every: float | None) -> None:
+def _into_lake(address: TableAddress, keep: timedelta, every: float | None) -> None:
     """In this process, once or until a signal."""
     from rich.console import Console
 
     from amqpgate.pipeline.errors import PipelineError
-    from amqpgate.pipeline.lake.table import open_lake
+    from amqpgate.pipeline.lake.opening import open_lake
 
     options = chosen_options()
     if options.master is not None or options.settings:

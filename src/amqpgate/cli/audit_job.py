@@ -10,11 +10,12 @@ from datetime import UTC, datetime, tzinfo
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeAlias, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias, cast
 
 import click
 
 from amqpgate.cli.audit_answers import check_answer, put_frame, put_rows, text_form
+from amqpgate.cli.audit_options import Options
 from amqpgate.cli.audit_source import needed, source_of
 from amqpgate.cli.failures import WRONG, Failure
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sqlframe.duckdb import DuckDBSession
 
     from amqpgate.pipeline.contract import Skipped
-    from amqpgate.pipeline.folders import RecordSource, RecordTable, Span
+    from amqpgate.pipeline.folders import RecordSource, RecordTable
     from amqpgate.pipeline.following import Skips
     from amqpgate.records import Sort
 
@@ -38,28 +39,6 @@ _ZONE = "spark.sql.session.timeZone"
 _LOOK = 1.0
 #: So many of the files that cannot be read are named.
 MOST_NAMED = 20
-
-
-class Options(NamedTuple):
-    """What a job is told."""
-
-    folder: str
-    master: str | None
-    settings: dict[str, str]
-    engine: Literal["auto", "local", "spark"] = "auto"
-    since: datetime | None = None
-    until: datetime | None = None
-    vhost: str | None = None
-    output: str | None = None
-    format: Literal["table", "csv", "json", "parquet"] = "table"
-    to: str | None = None
-
-    @property
-    def span(self) -> Span:
-        """Which records are wanted."""
-        from amqpgate.pipeline.folders import Span
-
-        return Span(since=self.since, until=self.until, vhost=self.vhost)
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: object) -> None:

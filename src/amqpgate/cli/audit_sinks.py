@@ -33,7 +33,7 @@ _CHANNEL: Final = 1
 _PERSISTENT: Final = 2
 
 
-class Lines:
+class LineSink:
     """Standard output: an object per line."""
 
     def deliver(self, alerts: Sequence[Alert], number: int) -> None:
@@ -43,7 +43,7 @@ class Lines:
 
 
 @attrs.frozen
-class Files:
+class FileSink:
     """A file of lines for each batch. If it comes again, the same is in the same file."""
 
     folder: Path
@@ -57,7 +57,7 @@ class Files:
 
 
 @attrs.frozen
-class Rows:
+class TableSink:
     """A table, which has each alert once."""
 
     lake: Lake
@@ -76,7 +76,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 @attrs.frozen
-class WebHook:
+class WebHookSink:
     """A server that takes CloudEvents, many at once. It is asked until it has answered that it has them."""
 
     url: str
@@ -108,7 +108,7 @@ class _Broker:
 
 
 @attrs.frozen
-class Exchange:
+class ExchangeSink:
     """An exchange of a broker: a persistent message for each, confirmed, with the alert's id as its own.
 
     The routing key is ``KIND.VIRTUAL HOST``.
@@ -160,16 +160,16 @@ class Exchange:
             link.close()
 
 
-def web_hook(url: str) -> WebHook:
+def web_hook(url: str) -> WebHookSink:
     """The server at a URL. Raises ``Failure``."""
     if not url.startswith(("https://", "http://")):
         raise Failure("amqpgate: --webhook takes http:// and https:// only", WRONG)
     if "@" in url.split("://", 1)[1].split("/", 1)[0]:
         raise Failure(f"amqpgate: --webhook: no password in a URL; {_TOKEN} is sent as a bearer token", WRONG)
-    return WebHook(url)
+    return WebHookSink(url)
 
 
-def exchange(url: str, name: str) -> Exchange:
+def exchange(url: str, name: str) -> ExchangeSink:
     """An exchange of the broker at a URL. Raises ``Failure``."""
     from amqpgate.config.address import AmqpUrl
 
@@ -179,7 +179,7 @@ def exchange(url: str, name: str) -> Exchange:
         raise Failure(f"amqpgate: --publish: {error}", WRONG) from None
     if parsed.password is not None:
         raise Failure(f"amqpgate: --publish: no password in a URL; it is taken from {_PASSWORD}", WRONG)
-    return Exchange(parsed, name)
+    return ExchangeSink(parsed, name)
 
 
 def _line(alert: Alert) -> str:

@@ -39,8 +39,8 @@ def source_of(
         return Path(stack.enter_context(TemporaryDirectory(prefix="amqpgate-audit-")))
 
     if (address := address_of(folder)) is not None:
+        from amqpgate.pipeline.lake.opening import open_lake
         from amqpgate.pipeline.lake.source import LakeSource
-        from amqpgate.pipeline.lake.table import open_lake
 
         is_far = address.folder is None
         return LakeSource(open_lake(address), copies() if is_far and is_embedded(master) else None, tell)

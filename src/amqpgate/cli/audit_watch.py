@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame
 
-    from amqpgate.pipeline.watch.course import Sink, Watch
+    from amqpgate.pipeline.watch.course import AlertSink, Watch
 
 P = ParamSpec("P")
 
@@ -91,7 +91,7 @@ def watching(make: Callable[[timedelta], Watch]) -> None:
         from amqpgate.pipeline.errors import PipelineError
         from amqpgate.pipeline.folders import Span
         from amqpgate.pipeline.places import local_files
-        from amqpgate.pipeline.watch.course import Course, Stopped
+        from amqpgate.pipeline.watch.course import AlertCourse, Stopped
         from amqpgate.pipeline.without_pandas import leave_out_pandas
 
     leave_out_pandas()
@@ -110,7 +110,7 @@ def watching(make: Callable[[timedelta], Watch]) -> None:
             Console(stderr=True).status(f"following {options.folder}; Ctrl-C ends it"),
             until_signal() as signalled,
         ):
-            course = Course(
+            course = AlertCourse(
                 folder=options.folder,
                 watch=make(timedelta(minutes=said.late)),
                 sinks=_sinks(said),
@@ -173,22 +173,22 @@ def _since(state: Path, began: datetime) -> datetime:
     return datetime.fromisoformat(kept.read_text())
 
 
-def _sinks(said: Following) -> Sequence[Sink]:
+def _sinks(said: Following) -> Sequence[AlertSink]:
     from amqpgate.cli.audit_answers import answer_name
-    from amqpgate.cli.audit_sinks import Files, Lines, Rows, exchange, web_hook
+    from amqpgate.cli.audit_sinks import FileSink, LineSink, TableSink, exchange, web_hook
     from amqpgate.pipeline.lake.address import address_of
-    from amqpgate.pipeline.lake.table import open_lake
+    from amqpgate.pipeline.lake.opening import open_lake
 
     options = chosen_options()
-    found: list[Sink] = []
+    found: list[AlertSink] = []
     if options.to is not None:
         if (address := address_of(options.to)) is None:
             raise Failure(f"amqpgate: --to {options.to} is no table", WRONG)
-        found.append(Rows(open_lake(address), f"{answer_name()}_alerts"))
+        found.append(TableSink(open_lake(address), f"{answer_name()}_alerts"))
     if options.output is not None:
-        found.append(Files(Path(options.output), answer_name()))
+        found.append(FileSink(Path(options.output), answer_name()))
     if said.webhook is not None:
         found.append(web_hook(said.webhook))
     if said.publish is not None:
         found.append(exchange(said.publish, said.exchange))
-    return found or [Lines()]
+    return found or [LineSink()]

@@ -36,8 +36,8 @@ from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import LOCAL, TIME, Span, chosen
 from amqpgate.pipeline.json_lines import read_lines
 from amqpgate.pipeline.lake.address import address_of
+from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.lake.source import LakeSource
-from amqpgate.pipeline.lake.table import open_lake
 from amqpgate.pipeline.offsets import Offset, names_of, new_names, offset_of
 from amqpgate.pipeline.places import local_files
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema

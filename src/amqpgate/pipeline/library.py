@@ -8,6 +8,7 @@ give values of Python.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -27,8 +28,8 @@ from amqpgate.pipeline.jobs.graph import Topology
 from amqpgate.pipeline.jobs.preflight import SeenRequests
 from amqpgate.pipeline.jobs.recommendation import Recommendation
 from amqpgate.pipeline.lake.address import address_of
+from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.lake.source import LakeSource
-from amqpgate.pipeline.lake.table import open_lake
 from amqpgate.policy import Source
 from amqpgate.policy.loader import read_folder
 
@@ -132,9 +133,16 @@ def preflight(usage: DataFrame, events: DataFrame) -> SeenRequests:
 
 
 def register(spark: SparkSession) -> None:
-    """Let the session have ``spark.read.format("amqpgate")`` and ``readStream``."""
+    """Let the session have ``spark.read.format("amqpgate")`` and ``readStream``, and push filters to it.
+
+    A declarative pipeline may not set what Spark needs for filters; it reads streams, which have none.
+    """
+    from pyspark.errors import PySparkException
+
     from amqpgate.pipeline.data_source import AuditSource
 
+    with suppress(PySparkException):
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(AuditSource)
 
 

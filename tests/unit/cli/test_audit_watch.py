@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from amqpgate.pipeline.lake.address import address_of
-from amqpgate.pipeline.lake.table import open_lake
+from amqpgate.pipeline.lake.opening import open_lake
 from tests.support.audit_records import event, table_of, write
 from tests.support.embedded import embedded_broker
 

@@ -59,7 +59,6 @@ def test_answers_have_the_columns_that_are_promised(
 
 def test_a_data_source(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     pipeline.register(spark)
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     found = spark.read.format("amqpgate").load(str(folder))
     assert plain(found.schema) == plain(record_schema("usage"))
     whole = read(spark, str(folder), "usage").frame

@@ -22,8 +22,8 @@ from amqpgate.pipeline.jobs.topology import topology, traffic
 from amqpgate.pipeline.jobs.usage import usage_by
 from amqpgate.pipeline.lake.address import address_of
 from amqpgate.pipeline.lake.compacting import compact_into
+from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.lake.source import LakeSource
-from amqpgate.pipeline.lake.table import open_lake
 from amqpgate.policy import Source
 from amqpgate.records import TABLES
 from tests.support.audit_oracle import POLICY, Month, Oracle, differences

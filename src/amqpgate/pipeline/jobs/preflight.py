@@ -53,7 +53,11 @@ def seen(
 ) -> SeenRequests:
     """What clients have declared, and asked for. ``is_quorum``: whether a queue is to be a quorum queue."""
     used = _asked(usage).unionByName(_large(usage), allowMissingColumns=True)
-    frame = _declares(events).unionByName(used, allowMissingColumns=True).orderBy(F.desc("times"))
+    frame = (
+        _declares(events)
+        .unionByName(used, allowMissingColumns=True)
+        .orderBy(F.desc("times"), "vhost", "user", "operation", "name", "arguments")
+    )
     rows = frame.limit(MOST + 1).collect()
     left_out = frame.count() - MOST if len(rows) > MOST else 0
     found = (_seen(row, is_quorum) for row in rows[:MOST])

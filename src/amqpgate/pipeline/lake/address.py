@@ -28,7 +28,7 @@ _S3: Final = "s3://"
 
 
 @attrs.frozen
-class Address:
+class TableAddress:
     """A place with tables: a folder, a prefix of an object store, or a namespace of a catalogue."""
 
     format: Format
@@ -49,21 +49,21 @@ class Address:
         return None if self.catalog is not None or self.place.startswith(_S3) else Path(self.place)
 
 
-def address_of(text: str) -> Address | None:
+def address_of(text: str) -> TableAddress | None:
     """What somebody wrote; None of other folders. Raises ``PipelineError`` for half an address."""
     if text.startswith("delta:"):
-        return Address("delta", _place(text, text.removeprefix("delta:")))
+        return TableAddress("delta", _place(text, text.removeprefix("delta:")))
     if text.startswith("iceberg://"):
         catalog, _, namespace = text.removeprefix("iceberg://").partition("/")
         if not catalog or not namespace or "/" in namespace:
             raise PipelineError(f"{text} is not like iceberg://CATALOG/NAMESPACE")
-        return Address("iceberg", namespace, catalog)
+        return TableAddress("iceberg", namespace, catalog)
     if text.startswith("iceberg:"):
         if (place := _place(text, text.removeprefix("iceberg:"))).startswith(_S3):
             raise PipelineError(
                 f"{text}: tables of Iceberg in an object store need a catalogue, iceberg://CATALOG/NAMESPACE"
             )
-        return Address("iceberg", place)
+        return TableAddress("iceberg", place)
     return _found_in(text)
 
 
@@ -78,12 +78,12 @@ def _place(text: str, place: str) -> str:
     return str(Path(place.removeprefix("file://")).absolute())
 
 
-def _found_in(folder: str) -> Address | None:
+def _found_in(folder: str) -> TableAddress | None:
     if "://" in folder.removeprefix("file://"):
         return None
     root = Path(folder.removeprefix("file://")).absolute()
     if (root / CATALOG).is_file():
-        return Address("iceberg", str(root))
+        return TableAddress("iceberg", str(root))
     if any((root / name / _LOG).is_dir() for name in ("events", "usage")):
-        return Address("delta", str(root))
+        return TableAddress("delta", str(root))
     return None

@@ -61,7 +61,7 @@ _MANY: Final = 16
 
 
 @attrs.frozen
-class Batch:
+class FileBatch:
     """Records of some files, sorted by id, each once."""
 
     records: pa.Table
@@ -201,7 +201,7 @@ def _new(source: str | RecordSource, sort: Sort, known: set[str]) -> tuple[list[
     return chosen((f"{LOCAL}{path}" for path in files), source, sort, Span(), known)
 
 
-def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> Iterator[Batch]:
+def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> Iterator[FileBatch]:
     """Of Parquet files, in their order."""
     for some in _together(source, paths):
         if not isinstance(source, str):
@@ -222,7 +222,7 @@ def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> It
             skipped = [Skipped(source.name(one.path), one.why) for one in skipped]
             for path in some:
                 Path(path.removeprefix(LOCAL)).unlink()
-        yield Batch(_sorted(tables, sort), names, tuple(skipped))
+        yield FileBatch(_sorted(tables, sort), names, tuple(skipped))
 
 
 def _together(source: str | RecordSource, paths: Iterable[str]) -> Iterator[list[str]]:
@@ -252,7 +252,7 @@ def _all(path: str, sort: Sort) -> pa.Table | None:
     return pa.concat_tables(groups) if groups else _sorted([], sort)
 
 
-def _of_lines(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> Iterator[Batch]:
+def _of_lines(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> Iterator[FileBatch]:
     """Of files of JSON lines, which are read each time."""
     schema = arrow_schema(TABLES[sort])
     for path in paths:
@@ -261,7 +261,7 @@ def _of_lines(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> I
         rows, wrong = read_lines(path, sort)
         name = path if isinstance(source, str) else source.name(path)
         skipped = (Skipped(name, f"{wrong} lines are no audit records"),) if wrong else ()
-        yield Batch(_sorted([fitted(pa.Table.from_pylist(rows, schema), sort)], sort), {}, skipped)
+        yield FileBatch(_sorted([fitted(pa.Table.from_pylist(rows, schema), sort)], sort), {}, skipped)
 
 
 def _sorted(tables: list[pa.Table], sort: Sort) -> pa.Table:

@@ -18,7 +18,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.lake.address import Address
+from amqpgate.pipeline.lake.address import TableAddress
 from amqpgate.pipeline.lake.table import Conflict, NewFile, TableFile, name_of_file
 
 #: The column of its own that says the day, as folders of Delta do.
@@ -32,7 +32,7 @@ _OTHER_ROWS: Final = frozenset({"deletionVectors", "columnMapping"})
 class DeltaLake:
     """Tables of Delta Lake, each in a folder of its name."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: TableAddress) -> None:
         self.address = address
         self._options = _store_options() if address.folder is None else None
 

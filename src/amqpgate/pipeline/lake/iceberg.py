@@ -20,7 +20,7 @@ from pyiceberg.table import Table, TableProperties
 from pyiceberg.transforms import DayTransform
 
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.lake.address import CATALOG, Address
+from amqpgate.pipeline.lake.address import CATALOG, TableAddress
 from amqpgate.pipeline.lake.table import Conflict, NewFile, TableFile, name_of_file
 
 #: Of a place without a catalogue of its own.
@@ -34,7 +34,7 @@ _ID: Final = b"PARQUET:field_id"
 class IcebergLake:
     """The tables of one namespace."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: TableAddress) -> None:
         self.address = address
         self._namespace = _NAMESPACE if address.catalog is None else address.place
         with _explained(str(address)):
@@ -198,7 +198,7 @@ class IcebergRecords:
         return {_key(path) for path in found}
 
 
-def _catalog(address: Address) -> Catalog:
+def _catalog(address: TableAddress) -> Catalog:
     if address.catalog is not None:
         return load_catalog(address.catalog, **_store_properties())
     folder = address.folder

@@ -18,7 +18,7 @@ import pyarrow as pa
 from amqpgate.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from amqpgate.pipeline.lake.address import Address
+    from amqpgate.pipeline.lake.address import TableAddress
 
 #: The property of a table that has the version of its records.
 VERSION: Final = "amqpgate.schema-version"
@@ -105,7 +105,7 @@ class Lake(Protocol):
     """A place with tables."""
 
     @property
-    def address(self) -> Address:
+    def address(self) -> TableAddress:
         """As it is written."""
 
     def load(self, name: str) -> LakeTable | None:
@@ -120,17 +120,3 @@ class Lake(Protocol):
 def name_of_file() -> str:
     """One that no file has."""
     return f"{uuid4().hex}.parquet"
-
-
-def open_lake(address: Address) -> Lake:
-    """The place at an address. Raises ``PipelineError`` where the extra is missing."""
-    try:
-        if address.format == "delta":
-            from amqpgate.pipeline.lake.delta import DeltaLake
-
-            return DeltaLake(address)
-        from amqpgate.pipeline.lake.iceberg import IcebergLake
-
-        return IcebergLake(address)
-    except ImportError as error:
-        raise PipelineError(f"{error.name} is missing: pip install 'amqpgate[{address.format}]'") from error

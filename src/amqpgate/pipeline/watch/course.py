@@ -97,7 +97,7 @@ class Watch(Protocol):
         """Know it again."""
 
 
-class Sink(Protocol):
+class AlertSink(Protocol):
     """Where alerts go."""
 
     def deliver(self, alerts: Sequence[Alert], number: int) -> None:
@@ -105,7 +105,7 @@ class Sink(Protocol):
 
 
 @attrs.define
-class Course:
+class AlertCourse:
     """A watch over a folder that gateways write to.
 
     ``pause`` waits so many seconds, and says whether to stop; ``tell`` hears of what did not go well.
@@ -113,7 +113,7 @@ class Course:
 
     folder: str
     watch: Watch
-    sinks: Sequence[Sink]
+    sinks: Sequence[AlertSink]
     state: Path
     span: Span
     pause: Callable[[float], bool]
@@ -188,7 +188,7 @@ class Course:
             records = records.filter(pc.equal(records["vhost"], self.span.vhost))
         return records
 
-    def _deliver(self, sink: Sink, alerts: Sequence[Alert], number: int) -> None:
+    def _deliver(self, sink: AlertSink, alerts: Sequence[Alert], number: int) -> None:
         wait = _SOON
         while True:
             try:

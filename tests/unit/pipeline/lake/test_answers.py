@@ -13,7 +13,8 @@ from amqpgate.pipeline.answers import table_of
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.lake.address import address_of
 from amqpgate.pipeline.lake.answers import replace
-from amqpgate.pipeline.lake.table import Lake, open_lake
+from amqpgate.pipeline.lake.opening import open_lake
+from amqpgate.pipeline.lake.table import Lake
 from tests.support.audit_records import START
 
 

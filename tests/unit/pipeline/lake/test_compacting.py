@@ -16,8 +16,9 @@ from amqpgate.pipeline.folders import Compacted, Span
 from amqpgate.pipeline.lake import compacting, writing
 from amqpgate.pipeline.lake.address import address_of
 from amqpgate.pipeline.lake.compacting import FILES, compact_into, expire
+from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.lake.source import LakeSource
-from amqpgate.pipeline.lake.table import VERSION, Lake, LakeTable, open_lake
+from amqpgate.pipeline.lake.table import VERSION, Lake, LakeTable
 from amqpgate.records import TABLES, Usage, arrow_schema
 from tests.support.audit_records import START, Traffic, event, lines, table_of, usage, write
 

@@ -11,14 +11,14 @@ import attrs
 import pyarrow.parquet as pq
 import pytest
 
-from amqpgate.cli.audit_sinks import Rows
+from amqpgate.cli.audit_sinks import TableSink
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import Span
 from amqpgate.pipeline.lake.address import address_of
-from amqpgate.pipeline.lake.table import open_lake
+from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.watch import course as module
 from amqpgate.pipeline.watch.alert import Alert
-from amqpgate.pipeline.watch.course import Course, Sink, Stopped, Undelivered
+from amqpgate.pipeline.watch.course import AlertCourse, AlertSink, Stopped, Undelivered
 from amqpgate.pipeline.watch.denied import Denied
 from tests.support.audit_records import START, event, table_of, write
 
@@ -47,13 +47,13 @@ class Kept:
 
 
 def course(
-    raw: Path, state: Path, *sinks: Sink, waits: list[float] | None = None, stop: bool = False
-) -> Course:
+    raw: Path, state: Path, *sinks: AlertSink, waits: list[float] | None = None, stop: bool = False
+) -> AlertCourse:
     def pause(seconds: float) -> bool:
         (waits if waits is not None else []).append(seconds)
         return stop
 
-    return Course(
+    return AlertCourse(
         folder=str(raw),
         watch=Denied(2 * MINUTE),
         sinks=sinks,
@@ -73,7 +73,7 @@ def refuse(raw: Path, name: str, time: datetime, times: int = 1) -> Path:
     return path
 
 
-def run(it: Course, *moments: datetime) -> list[bool]:
+def run(it: AlertCourse, *moments: datetime) -> list[bool]:
     with it.opened():
         return [it.go_on(moment) for moment in moments]
 
@@ -94,13 +94,13 @@ def test_each_file_is_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["step", "deliver", "remember", "settle"])
 def test_who_dies_tells_the_same_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """Files that come in between are none of the batch that was settled."""
+    """FileSink that come in between are none of the batch that was settled."""
     raw, state = tmp_path / "raw", tmp_path / "state"
     refuse(raw, "a", START, 3)
     address = address_of(f"delta:{tmp_path}/table")
     assert address is not None
     table = open_lake(address)
-    rows, sink = Rows(table, "alerts"), Kept(dies={1} if place == "deliver" else set())
+    rows, sink = TableSink(table, "alerts"), Kept(dies={1} if place == "deliver" else set())
     with monkeypatch.context() as patch:
         if place == "step":
             patch.setattr(Denied, "step", lambda *_: (_ for _ in ()).throw(Crash()))
