@@ -114,10 +114,12 @@ def denied_publish(*, observed: bool) -> Trace:
 
 
 def handshake() -> Trace:
-    """From accept to open-ok, with PLAIN, on a gateway that knows its broker."""
+    """From accept to open-ok, with PLAIN, on a gateway that knows its broker, and clients like this one."""
     with set_up() as stage:
-        opened(stage, is_known=False)
-        stage.settle()
+        # The first is a conversation; of the second is kept what it comes to.
+        for is_known in (False, True):
+            opened(stage, is_known=is_known)
+            stage.settle()
         recorder = Recorder(stage.running)
         with recorder.recording():
             opened(stage, is_known=True)

@@ -6,6 +6,8 @@ import struct
 from collections.abc import Iterator
 
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.handshake.start_ok import UsualStartOk, usual_start_ok
+from amqpgate.protocol.frames import method_frame
 from amqpgate.protocol.sasl import (
     AMQPLAIN,
     PLAIN,
@@ -17,6 +19,8 @@ from amqpgate.protocol.sasl import (
     plain_response,
     user_of,
 )
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
 from tests.fuzz.choices import Choices
 
 MOST = 300
@@ -92,12 +96,22 @@ def check(data: bytes) -> None:
         numbers = ",".join(map(str, CANARY))
         assert numbers not in str(violation), violation
         assert mechanism != PLAIN or not is_good_plain(response), response
+        assert stepped_through(mechanism, response) is None, response
         return
     assert user == watcher.user
-    shown = f"{found!r}{watcher!r}"
+    said = stepped_through(mechanism, response)
+    assert said is None or said.user == user, response
+    shown = f"{found!r}{watcher!r}{said!r}"
     assert CANARY.decode() not in shown or CANARY in bytes_of(user), shown
     if found is not None:
         check_found(mechanism, response, found)
+
+
+def stepped_through(mechanism: str, response: bytes) -> UsualStartOk | None:
+    """What the fast path makes of it, if it takes it."""
+    if mechanism not in (PLAIN, AMQPLAIN):
+        return None
+    return usual_start_ok(method_frame(0, amqp.ConnectionStartOk(Table(), mechanism, response, "en_US")))
 
 
 def bytes_of(user: str | None) -> bytes:
