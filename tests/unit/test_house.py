@@ -72,6 +72,7 @@ SET_BY_OTHERS = {
     "a flow says what of its messages is shown, and where they are counted: observers agree on that": {
         "amqpgate.gateway.limits.sampler: flow.sample_every",
         "amqpgate.gateway.limits.sampler: flow.show",
+        "amqpgate.gateway.limits.sampler: flow.unsampled",
         "amqpgate.gateway.observers.audit.session: flow.meter",
         "amqpgate.gateway.observers.audit.session: flow.show",
         "amqpgate.gateway.observers.tap.flows: flow.show",

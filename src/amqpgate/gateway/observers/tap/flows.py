@@ -73,6 +73,11 @@ class Watched:
         """It waits for room, or does so no more."""
         self.is_muted = is_muted
 
+    def says(self, line: dict[str, JSON]) -> dict[str, JSON]:
+        """Each of its messages is told so, from now on."""
+        self.line = line
+        return line
+
     @property
     def is_open(self) -> bool:
         """Whether some tap may be shown a message now."""

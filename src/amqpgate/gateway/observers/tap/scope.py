@@ -126,7 +126,7 @@ class Scope:
         base = watched.line
         if base is None:
             told = self.told(channel, watched.operation, watched.verdict, None, None)
-            base = watched.line = {"event": "operation", **line_of(told)}
+            base = watched.says({"event": "operation", **line_of(told)})
         line = {**base, "time": at, "channel": channel, "body_size": size}
         if watched.tells_more:
             self._captured(watched, taps, message, line)
