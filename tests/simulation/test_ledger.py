@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from tests.simulation.ledger import Delivery, Lane, Ledger, Message, Source, Violation
+from tests.simulation.entries import Delivery, Lane, Message, Source
+from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.talk import Content
 
 
