@@ -13,7 +13,8 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.simulation.clock import Clock
 from tests.simulation.connection import Connection
-from tests.simulation.ledger import Lane, Ledger, Transaction, Violation
+from tests.simulation.entries import Lane, Transaction
+from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.network import Network
 from tests.simulation.sockets import Address
 from tests.simulation.story import ClientPlan

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.simulation.client import Client, Session
-from tests.simulation.ledger import Lane, Transaction, Violation
+from tests.simulation.entries import Lane, Transaction
+from tests.simulation.ledger import Violation
 from tests.simulation.talk import Content
 
 #: Seconds until it is tried again while a transaction ends.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from tests.simulation.ledger import Delivery, Message, Source
+from tests.simulation.entries import Delivery, Message, Source
 
 
 @attrs.define(eq=False)

@@ -9,7 +9,8 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.simulation.client import Client, Session
-from tests.simulation.ledger import Lane, Violation
+from tests.simulation.entries import Lane
+from tests.simulation.ledger import Violation
 from tests.simulation.talk import Content
 
 _HEADER = b"AMQP\0\0\x09\x01"

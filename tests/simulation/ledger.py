@@ -6,7 +6,6 @@ gateway's. What cannot be true is a `Violation`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from random import Random
 from uuid import UUID
@@ -15,6 +14,7 @@ import attrs
 
 from amqpgate.wire.generated.v0_9_1 import BasicProperties
 from amqpgate.wire.tables import Table
+from tests.simulation.entries import Delivery, Lane, Message, Source, Transaction
 from tests.simulation.talk import Content
 
 #: What the gateway itself says of a publish that is denied.
@@ -31,116 +31,6 @@ class Violation(Exception):
 def body_of(number: int, size: int) -> bytes:
     """Of a message; no two are alike, nor are their parts."""
     return Random(number).randbytes(size)
-
-
-@attrs.define(eq=False)
-class Message:
-    """One publish of one client."""
-
-    number: int
-    lane: Lane
-    #: The how-manieth of its channel, from 1.
-    place: int
-    exchange: str
-    key: str
-    content: Content
-    mandatory: bool
-    #: What policies say of it: "" it may pass, else what is to be done.
-    denied: str
-    #: As a broker gets it: what policies add is in it.
-    passed: Content
-    #: The transaction that it is part of, once that has been ended.
-    transaction: Transaction | None = None
-    #: It came to this broker.
-    arrived: str = ""
-    #: What the broker said of it: "ack", "nack".
-    confirmed: str = ""
-    returned: bool = False
-    #: What the client heard of it.
-    told: str = ""
-    told_return: bool = False
-
-    @property
-    def ends_channel(self) -> bool:
-        """Its channel is closed since it is denied. In a transaction nothing else would be heard of."""
-        if self.lane.is_session:
-            return bool(self.denied) and self.denied != "drop"
-        if self.denied == "nack":
-            return not self.lane.confirms
-        return self.denied == "close" or (bool(self.denied) and self.lane.transacts)
-
-
-@attrs.define(eq=False)
-class Transaction:
-    """What a client has ended by tx.commit or tx.rollback: publishes, and answers to deliveries."""
-
-    #: What the client said.
-    is_commit: bool
-    messages: list[Message]
-    #: By tag.
-    answered: dict[int, Delivery]
-    #: What the broker has heard.
-    is_done: bool = False
-
-
-@attrs.define(eq=False)
-class Lane:
-    """A client's channel, from its open to its end."""
-
-    name: str
-    confirms: bool = False
-    transacts: bool = False
-    #: A session of AMQP 0-10: what is complete is confirmed, and what is denied ends it.
-    is_session: bool = False
-    #: Its messages are settled once they are sent: the gateway says so to the broker.
-    is_silent: bool = False
-    messages: list[Message] = attrs.field(factory=list)
-    #: Of the transaction that is under way: publishes, and answers by tag.
-    published: list[Message] = attrs.field(factory=list)
-    uncommitted: dict[int, Delivery] = attrs.field(factory=dict)
-    #: Which the client has ended, and the broker has not heard of.
-    ended: deque[Transaction] = attrs.field(factory=deque)
-    #: How many of them are known to have arrived, or to have been denied.
-    passed: int = 0
-    #: How many the client has been told of, beginning with the first.
-    settled: int = 0
-    unsettled: dict[int, Message] = attrs.field(factory=dict)
-    #: Deliveries that the client has not settled, by tag.
-    held: dict[int, Delivery] = attrs.field(factory=dict)
-    #: What it has settled, and the broker has not heard of.
-    answered: dict[int, Delivery] = attrs.field(factory=dict)
-    last_tag: int = 0
-    #: The client's or the gateway's close was said: what is on its way may be lost.
-    is_over: bool = False
-
-
-@attrs.define(eq=False)
-class Delivery:
-    """One delivery of one message by a broker."""
-
-    number: int
-    message: Message
-    queue: str
-    source: Source
-    redelivered: bool
-    no_ack: bool
-    #: Where the client got it.
-    lane: Lane | None = None
-    #: What the client said: "ack", "requeue", "discard".
-    answer: str = ""
-    #: It is settled, or its channel is over.
-    is_over: bool = False
-
-
-@attrs.define(eq=False)
-class Source:
-    """A broker's consumer, or its answers to basic.get on a channel: what it sends comes in that order."""
-
-    name: str
-    sent: list[Delivery] = attrs.field(factory=list)
-    heard: int = 0
-    #: The client's consumer that it turned out to be: lane and tag.
-    target: tuple[Lane, str] | None = None
 
 
 class Ledger:

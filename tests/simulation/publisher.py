@@ -5,7 +5,8 @@ from __future__ import annotations
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.simulation.client import Client, Session
-from tests.simulation.ledger import Lane, Violation
+from tests.simulation.entries import Lane
+from tests.simulation.ledger import Violation
 from tests.simulation.talk import Content
 
 #: Sizes of bodies: none, a few bytes, about a frame, several frames.

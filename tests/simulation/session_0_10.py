@@ -25,7 +25,8 @@ from amqpgate.wire.v0_10.structs import Control, Struct, Unknown
 from amqpgate.wire.v0_10.types import EMPTY_ARRAY, Map
 from tests.simulation.client import FAIR, LOGIN, Client
 from tests.simulation.connection import Connection
-from tests.simulation.ledger import Lane, Violation
+from tests.simulation.entries import Lane
+from tests.simulation.ledger import Violation
 
 #: What may end a session: denied, not found, nacked, denied by new policies.
 _FAIR_ENDS = {403, 404, 408, 506}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from tests.simulation.ledger import Delivery, Lane, Ledger, Message, Source, Violation
+from tests.simulation.entries import Delivery, Lane, Message, Source
+from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.talk import Content
 
 
@@ -112,3 +113,54 @@ def test_acks_are_neither_invented_nor_lost() -> None:
         ledger.closed(consumer)
     with pytest.raises(Violation, match="said requeue"):
         ledger.settle(first, "ack", "a")
+
+
+def transacting() -> tuple[Ledger, Lane, list[Message]]:
+    """Two messages that a broker has, in a transaction that goes on."""
+    ledger = Ledger()
+    lane = ledger.lane("tx")
+    lane.transacts = True
+    messages = [ledger.publish(lane, "x", "open.q", 10, mandatory=False, denied="") for _ in range(2)]
+    for message in messages:
+        ledger.arrive("a", "x", "open.q", message.content)
+    return ledger, lane, messages
+
+
+def test_a_transaction_that_comes_whole() -> None:
+    ledger, lane, messages = transacting()
+    transaction = ledger.end_transaction(lane, is_commit=True)
+    ledger.transacted("broker a", messages, [], is_commit=True)
+    ledger.transaction_ended(lane, transaction)
+    ledger.closed(lane)
+    assert (ledger.commits, ledger.rollbacks) == (1, 0)
+
+
+def test_a_rollback_that_becomes_a_commit() -> None:
+    ledger, lane, messages = transacting()
+    ledger.end_transaction(lane, is_commit=False)
+    with pytest.raises(Violation, match="heard commit"):
+        ledger.transacted("broker a", messages, [], is_commit=True)
+
+
+def test_a_commit_without_one_of_its_messages() -> None:
+    ledger, lane, messages = transacting()
+    ledger.end_transaction(lane, is_commit=True)
+    with pytest.raises(Violation, match="and not commit of messages"):
+        ledger.transacted("broker a", messages[:1], [], is_commit=True)
+
+
+def test_a_commit_that_no_broker_has_heard() -> None:
+    ledger, lane, _ = transacting()
+    transaction = ledger.end_transaction(lane, is_commit=True)
+    with pytest.raises(Violation, match="no broker has heard"):
+        ledger.transaction_ended(lane, transaction)
+
+
+def test_what_policies_add_has_to_be_there() -> None:
+    ledger = Ledger({"x-by": "gate"}, {"x": "y"})
+    message = ledger.publish(ledger.lane("l"), "x", "open.q", 10, mandatory=False, denied="")
+    with pytest.raises(Violation, match="not 'y'"):
+        ledger.arrive("a", "x", "open.q", message.passed)
+    with pytest.raises(Violation, match="is not what was published"):
+        ledger.arrive("a", "y", "open.q", message.content)
+    ledger.arrive("a", "y", "open.q", message.passed)

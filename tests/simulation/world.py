@@ -17,8 +17,9 @@ from tests.simulation.client import Client
 from tests.simulation.clients_0_10 import Consumer010, Publisher010
 from tests.simulation.clock import Clock
 from tests.simulation.consumer import Consumer
+from tests.simulation.entries import Lane
 from tests.simulation.hostile import Hostile
-from tests.simulation.ledger import Lane, Ledger, Violation
+from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.life import Life
 from tests.simulation.network import Network
 from tests.simulation.publisher import Publisher
