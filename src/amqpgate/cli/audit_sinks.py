@@ -33,7 +33,7 @@ _CHANNEL: Final = 1
 _PERSISTENT: Final = 2
 
 
-class LineSink:
+class PrintSink:
     """Standard output: an object per line."""
 
     def deliver(self, alerts: Sequence[Alert], number: int) -> None:

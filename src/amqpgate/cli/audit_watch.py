@@ -175,7 +175,7 @@ def _since(state: Path, began: datetime) -> datetime:
 
 def _sinks(said: Following) -> Sequence[AlertSink]:
     from amqpgate.cli.audit_answers import answer_name
-    from amqpgate.cli.audit_sinks import FileSink, LineSink, TableSink, exchange, web_hook
+    from amqpgate.cli.audit_sinks import FileSink, PrintSink, TableSink, exchange, web_hook
     from amqpgate.pipeline.lake.address import address_of
     from amqpgate.pipeline.lake.opening import open_lake
 
@@ -191,4 +191,4 @@ def _sinks(said: Following) -> Sequence[AlertSink]:
         found.append(web_hook(said.webhook))
     if said.publish is not None:
         found.append(exchange(said.publish, said.exchange))
-    return found or [LineSink()]
+    return found or [PrintSink()]

@@ -150,6 +150,11 @@ class Listener:
     )
 
     @property
+    def keeps_deliveries(self) -> bool:
+        """Whether channel.flow off is done here, whatever version a client speaks."""
+        return self.channel_flow == "gateway"
+
+    @property
     def proves_clients(self) -> bool:
         """Whether a client is known to be local, or has shown a certificate, before it logs in.
 

@@ -117,28 +117,10 @@ class ClientHandshake:
             raise RefusedError(str(violation)) from violation
         raise violation
 
-    @property
-    def keeps_deliveries(self) -> bool:
-        """Whether channel.flow off is done here, whatever version it speaks."""
-        return self.listener.channel_flow == "gateway"
-
     def principal(self, user: str | None, vhost: str, upstream_user: str | None = None) -> Principal:
         """Who it is, as far as it has said so."""
         principal = self.caller.principal(self.listener, user, vhost, self.said, upstream_user)
         return principal if self.token is None else applied(self.token, principal)
-
-    def session_token(self, settings: Upstream) -> SessionToken | None:
-        """What its session goes by at a broker; None: by no token that was verified."""
-        identities = self.context.identities
-        if identities is None or self.token is None:
-            return None
-        return identities.session_token(self.listener, self.token, is_passed_on=not settings.has_login)
-
-    def upstream_user(self, settings: Upstream, user: str | None) -> str | None:
-        """The user that the broker is told; None where it sees a certificate, or only it can tell."""
-        if settings.user is not None:
-            return settings.user
-        return None if self.start_ok.mechanism == EXTERNAL else user
 
     def mark(self, stage: str) -> None:
         """A stage of the set-up is over."""
@@ -298,6 +280,21 @@ class ClientHandshake:
             await await_close_ok(self.hop)
             await self.hop.linger()
         raise RefusedError(f"upstream refused: {refusal.reply_code} {refusal.reply_text}")
+
+
+def session_token_of(client: ClientHandshake, settings: Upstream) -> SessionToken | None:
+    """What a client's session goes by at a broker; None: by no token that was verified."""
+    identities, token = client.context.identities, client.token
+    if identities is None or token is None:
+        return None
+    return identities.session_token(client.listener, token, is_passed_on=not settings.has_login)
+
+
+def upstream_user_of(client: ClientHandshake, settings: Upstream, user: str | None) -> str | None:
+    """The user that the broker is told; None where it sees a certificate, or only it can tell."""
+    if settings.user is not None:
+        return settings.user
+    return None if client.start_ok.mechanism == EXTERNAL else user
 
 
 def _refusal_of(method: type[Method], code: int, text: str) -> ProtocolViolation:

@@ -37,7 +37,7 @@ import trio
 from amqpgate.bridge import interpreter_for, pair_of
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
-from amqpgate.gateway.handshake.client_side import ClientHandshake
+from amqpgate.gateway.handshake.client_side import ClientHandshake, session_token_of, upstream_user_of
 from amqpgate.gateway.handshake.offers import start_for, tune_for
 from amqpgate.gateway.handshake.passthrough import established, relay_frames
 from amqpgate.gateway.handshake.pooled_login import PooledLogin, needs_own
@@ -99,7 +99,7 @@ class LateBinding:
             asked,
             user=await in_trio(principals.user_of, client, dialler, user) if settings.has_login else user,
             vhost=asked.vhost if settings.vhost is None else settings.vhost,
-            upstream_user=client.upstream_user(settings, user),
+            upstream_user=upstream_user_of(client, settings, user),
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
         await client.admit(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
@@ -123,8 +123,8 @@ class LateBinding:
                 client.capabilities,
                 dialler.choice,
                 dialler.cluster.name,
-                client.keeps_deliveries,
-                token=None if client.token is None else client.session_token(settings),
+                client.listener.keeps_deliveries,
+                token=None if client.token is None else session_token_of(client, settings),
             )
         while True:
             line = await dialler.connect()

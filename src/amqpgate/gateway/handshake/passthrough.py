@@ -36,7 +36,7 @@ from amqpgate.config import Listener
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.agreements import offer_of
-from amqpgate.gateway.handshake.client_side import ClientHandshake
+from amqpgate.gateway.handshake.client_side import ClientHandshake, session_token_of, upstream_user_of
 from amqpgate.gateway.handshake.progress import Progress, Stage
 from amqpgate.gateway.session.established import Established, OwnSource
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, hand_over
@@ -240,7 +240,7 @@ class Passthrough:
         request = await self.client.hear_open()
         if settings.vhost is not None:
             request = attrs.evolve(request, virtual_host=settings.vhost)
-        known = self.client.upstream_user(settings, user)
+        known = upstream_user_of(self.client, settings, user)
         principal = self.client.principal(user, request.virtual_host, known)
         why_not = await self.client.why_not(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
         if why_not is not None:
@@ -384,7 +384,7 @@ def established(
         capabilities,
         dialler.choice,
         dialler.cluster.name,
-        client.keeps_deliveries,
+        client.listener.keeps_deliveries,
         relayed_frame_max is not None,
-        None if client.token is None else client.session_token(dialler.settings),
+        None if client.token is None else session_token_of(client, dialler.settings),
     )

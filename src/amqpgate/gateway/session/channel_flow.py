@@ -27,6 +27,7 @@ from amqpgate.datapath.unacked import Unacked
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.channel_prefetch import ChannelPrefetch
 from amqpgate.gateway.session.held_deliveries import HeldDeliveries
+from amqpgate.gateway.session.shown_deliveries import ShownDeliveries
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -92,10 +93,10 @@ class ChannelFlows:
                 tags = [(first, min(end, hidden)) for first, end in tags if first < hidden]
             out = Unacked(stretches=tags or [], next=tags[-1][1] if tags else 0)
             out.blurred = 0 if tags is not None else None
-            held = self._held[number] = HeldDeliveries(out)
+            held = self._held[number] = HeldDeliveries(ShownDeliveries(out))
             state = self.channels.states.get(number)
             if not has_deliveries and state is not None and state.transacts:
-                held.begin_transaction()
+                held.shown.begin_transaction()
             table.show_settles(number)
             self.on_change()
         return held
@@ -145,9 +146,9 @@ class ChannelFlows:
         if held is None:
             return
         if isinstance(method, amqp.TxRollback):
-            held.roll_back()
+            held.shown.roll_back()
         elif isinstance(method, amqp.TxCommit | amqp.TxSelect):
-            held.begin_transaction()
+            held.shown.begin_transaction()
 
     # -- what it has room for ----------------------------------------------------------------
 

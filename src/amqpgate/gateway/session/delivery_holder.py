@@ -105,7 +105,7 @@ class DeliveryHolder:
         if held is None:
             return False
         self._bytes.take(held, lambda one: one.is_acked)
-        held.recover()
+        held.shown.recover()
         return held.is_ending
 
     def end_all(self) -> bytes:
@@ -130,7 +130,7 @@ class DeliveryHolder:
         self.flows.channels.table.show_settles(number)
         for told in self._spared(number, held, method):
             multiple = not isinstance(told, amqp.BasicReject) and told.multiple
-            held.out.settled(told.delivery_tag, multiple)
+            held.shown.unacked.settled(told.delivery_tag, multiple)
             yield told
 
     def _spared(self, number: int, held: HeldDeliveries, method: Settling) -> list[Settling]:
@@ -149,7 +149,7 @@ class DeliveryHolder:
             return [method]
         if 0 < tag < waiting[0].number:
             return [method]
-        top = held.top() if self.flows.channels.states[number].gets is None else None
+        top = held.shown.top() if self.flows.channels.states[number].gets is None else None
         if top is not None:
             return [attrs.evolve(method, delivery_tag=top)] if top else []
         self._give_back(number, held, lambda _: True)
@@ -166,7 +166,7 @@ class DeliveryHolder:
                 is_acked = self.flows.is_acked(number, tag)
                 if not held.is_off and (is_acked or (not held.waiting and self.flows.has_room(number))):
                     if not is_acked:
-                        held.delivered(delivery)
+                        held.shown.delivered(delivery)
                     return bytes(frame)
                 self._bytes.keep(held, HeldDelivery(tag, delivery, is_acked))
                 return self.on_content(number, frame)
@@ -268,7 +268,7 @@ class DeliveryHolder:
                     is_full = True
                     self.references.fetch(number, held, one)
                     continue
-                held.delivered(one.number)
+                held.shown.delivered(one.number)
             passing.append(one)
         # What is under way is the last one: the rest of it follows.
         if held.is_under_way and not held.is_dropping and passing and passing[-1] is held.kept[-1]:

@@ -11,8 +11,8 @@ from typing import Final
 import attrs
 
 from amqpgate.datapath.engine import Bytes
-from amqpgate.datapath.unacked import Unacked
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session.shown_deliveries import ShownDeliveries
 
 #: Bytes that one session keeps of single messages whose consumers cannot be narrower (`delivery_holder`).
 MOST: Final = 1 << 25
@@ -43,11 +43,8 @@ class HeldDelivery:
 class HeldDeliveries:
     """One channel."""
 
-    #: What the client has, and has not acknowledged.
-    out: Unacked
-    #: The same after a tx.rollback: as it was when the transaction began, and what was delivered since. None:
-    #: there are no transactions, or it is not known that well.
-    begun: Unacked | None = None
+    #: Those that the client has.
+    shown: ShownDeliveries
     #: Deliveries that it may have so; 0: any number.
     limit: int = 0
     #: The limit may be the connection's.
@@ -69,43 +66,8 @@ class HeldDeliveries:
     refusal: ProtocolViolation | None = None
 
     def count(self, *, transacts: bool) -> int:
-        """How many the client has or is about to have, as far as that is known; in a transaction those count
-        that it acked."""
-        count = self.out.count
-        if count is None:
-            count = sum(end - first for first, end in self.out.stretches)
-        count += self.fetching is not None
-        return count + ((self.out.uncommitted or 0) if transacts else 0)
-
-    def delivered(self, tag: int) -> None:
-        """One that the client has to acknowledge goes to it."""
-        self.out.delivered(tag)
-        if self.begun is not None:
-            self.begun.delivered(tag)
-
-    def begin_transaction(self) -> None:
-        """What was acknowledged until now stays so."""
-        self.out.committed()
-        self.begun = attrs.evolve(self.out, stretches=list(self.out.stretches))
-
-    def roll_back(self) -> None:
-        """What was acknowledged since the transaction began is due again."""
-        if self.begun is None:
-            self.out.rolled_back()
-        else:
-            self.out = self.begun
-            self.begin_transaction()
-
-    def recover(self) -> None:
-        """The broker has taken back all that was delivered and not acknowledged."""
-        self.out.recovered()
-        self.begun = None
-
-    def top(self) -> int | None:
-        """The highest tag that the client has not acknowledged; 0: there is none. None: that is not known."""
-        if self.out.stretches:
-            return self.out.stretches[-1][1] - 1
-        return 0 if self.out.blurred == 0 and not self.out.is_lost else None
+        """As `ShownDeliveries.count`, with the one that the client is about to have."""
+        return self.shown.count(transacts=transacts) + (self.fetching is not None)
 
     @property
     def waiting(self) -> list[HeldDelivery]:

@@ -84,7 +84,7 @@ class HeldReferences:
         if held.is_off:
             return False
         self.bytes.take(held, lambda other: other is not one)
-        held.delivered(one.number)
+        held.shown.delivered(one.number)
         held.begin()
         return True
 

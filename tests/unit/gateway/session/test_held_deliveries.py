@@ -7,6 +7,7 @@ import pytest
 from amqpgate.datapath.unacked import Unacked
 from amqpgate.gateway.session import held_deliveries
 from amqpgate.gateway.session.held_deliveries import HeldBytes, HeldDeliveries, HeldDelivery
+from amqpgate.gateway.session.shown_deliveries import ShownDeliveries
 
 
 def keep(kept: HeldBytes, held: HeldDeliveries, number: int, body: bytes) -> None:
@@ -17,7 +18,7 @@ def keep(kept: HeldBytes, held: HeldDeliveries, number: int, body: bytes) -> Non
 def test_what_is_taken_does_not_count_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_deliveries, "ROOM", 2000)
     kept = HeldBytes()
-    one, two = HeldDeliveries(Unacked()), HeldDeliveries(Unacked())
+    one, two = HeldDeliveries(ShownDeliveries(Unacked())), HeldDeliveries(ShownDeliveries(Unacked()))
     for number in range(1, 100):
         keep(kept, one, number, b"x" * 800)
         assert not kept.are_too_many
@@ -29,7 +30,7 @@ def test_what_is_taken_does_not_count_any_more(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_is_kept_stays_and_counts() -> None:
-    kept, held = HeldBytes(), HeldDeliveries(Unacked())
+    kept, held = HeldBytes(), HeldDeliveries(ShownDeliveries(Unacked()))
     for number in (1, 2, 3):
         keep(kept, held, number, b"%d" % number)
     assert kept.take(held, lambda one: one.number == 2) == b"13"
@@ -39,7 +40,7 @@ def test_what_is_kept_stays_and_counts() -> None:
 
 
 def test_the_rest_of_what_the_broker_has_again_is_dropped() -> None:
-    held = HeldDeliveries(Unacked())
+    held = HeldDeliveries(ShownDeliveries(Unacked()))
     first, last = (HeldDelivery("c", number, is_acked=False) for number in (1, 2))
     held.keep(first)
     held.keep(last)
@@ -50,30 +51,3 @@ def test_the_rest_of_what_the_broker_has_again_is_dropped() -> None:
     held.begin()
     held.drop_rest_of([last])
     assert not held.is_dropping, "it has come whole"
-
-
-def test_a_rollback_makes_due_what_was_acked_and_an_ack_of_several_takes_a_part_of_it() -> None:
-    held = HeldDeliveries(Unacked())
-    held.begin_transaction()
-    for tag in range(1, 5):
-        held.delivered(tag)
-    for tag in (1, 3):
-        held.out.settled(tag, False)
-    held.delivered(5)
-    held.roll_back()
-    held.out.settled(2, True)
-    assert (held.out.count, held.count(transacts=True), held.top()) == (3, 5, 5)
-    held.begin_transaction()
-    held.roll_back()
-    assert held.count(transacts=True) == 3, "what was committed stays so"
-
-
-def test_a_rollback_of_what_is_not_known_that_well() -> None:
-    held = HeldDeliveries(Unacked())
-    held.begin_transaction()
-    held.delivered(1)
-    held.recover()
-    held.delivered(2)
-    held.out.settled(2, False)
-    held.roll_back()
-    assert held.out.count == 1
