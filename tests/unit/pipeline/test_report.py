@@ -227,7 +227,7 @@ def test_a_report_of_the_local_engine_where_nothing_was_denied(tmp_path: Path) -
     """Its plot has no series."""
     used, happened = records()
     write(tmp_path, "usage", table_of("usage", used[-3:]))
-    write(tmp_path, "events", table_of("events", [one for one in happened if one["kind"] != "denied"]))
+    write(tmp_path, "events", table_of("events", [one for one in happened if one.kind != "denied"]))
     out = tmp_path / "report.html"
     words = [str(tmp_path), "-o", str(out), "--until", "2026-12-01", "--engine", "local"]
     result = CliRunner().invoke(main, ["audit", "report", *words])
