@@ -85,15 +85,17 @@ def plot(
     for number, (values, _) in reversed(list(enumerate(series))):
         same = [F.col(column).eqNullSafe(F.lit(each)) for column, each in zip(by, values, strict=True)]
         place = F.when(reduce(and_, same), number).otherwise(place)
+    # A number alone would be the place of a column to DuckDB, and not a group.
+    groups = (axis.number_of(time).alias("step"), place.alias("place"))[: 2 if series else 1]
     found = (
-        frame.groupBy(axis.number_of(time).alias("step"), place.alias("place"))
+        frame.groupBy(*groups)
         .agg(value.alias("value"))
         .where(F.col("step").between(0, axis.count - 1))
         .collect()
     )
     numbers = [[0.0] * axis.count for _ in range(len(series) + 1)]
     for row in found:
-        numbers[row.place][row.step] = row.value / scale
+        numbers[row.place if series else 0][row.step] = row.value / scale
     names = [*(name for _, name in series), _OTHERS]
     return Plot(
         title=title,

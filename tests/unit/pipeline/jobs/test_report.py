@@ -221,3 +221,15 @@ def test_an_axis_has_both_ends_and_not_too_many_steps(one: datetime, other: date
     assert len(times) <= MOST_STEPS
     assert axis.step >= narrowest
     assert axis.step % {"minute": 60, "hour": 3600, "day": 86_400}[axis.per] == 0
+
+
+def test_a_report_of_the_local_engine_where_nothing_was_denied(tmp_path: Path) -> None:
+    """Its plot has no series."""
+    used, happened = records()
+    write(tmp_path, "usage", table_of("usage", used[-3:]))
+    write(tmp_path, "events", table_of("events", [one for one in happened if one.kind != "denied"]))
+    out = tmp_path / "report.html"
+    words = [str(tmp_path), "-o", str(out), "--until", "2026-12-01", "--engine", "local"]
+    result = CliRunner().invoke(main, ["audit", "report", *words])
+    assert result.exit_code == 0, result.output
+    assert "Nothing was denied." in out.read_text()
