@@ -126,7 +126,6 @@ CALLED_BY_OTHERS = {
     "amqpgate.cli:format_commands": "click",
     "amqpgate.inject.manifests:ignore_aliases": "PyYAML",
     "amqpgate.logs:emit": "logging",
-    "amqpgate.telemetry.tracing.export:on_start": "OpenTelemetry",
 }
 
 
