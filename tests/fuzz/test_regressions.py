@@ -20,7 +20,7 @@ from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.native import channels
 from amqpgate.bridge.v0_10.native.build import OriginalQueue
 from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
-from amqpgate.gateway.session.claim_delivery import ClaimedDeliveries
+from amqpgate.gateway.session import claim_delivery
 from amqpgate.policy.engine import verdicts
 from amqpgate.protocol import proxy_header
 from amqpgate.protocol.frames import FRAME_OVERHEAD
@@ -172,7 +172,7 @@ def test_what_a_policy_denies_is_found_at_the_broker(monkeypatch: pytest.MonkeyP
 
 
 def test_what_is_rejected_on_a_closed_channel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ClaimedDeliveries, "_is_closed", lambda *_: False)
+    monkeypatch.setattr(claim_delivery, "closes", lambda *_: False)
     with pytest.raises(AssertionError, match="fails"):
         replay("compatible")
 

@@ -149,13 +149,20 @@ class InlineThreads(StoreThreads):
 
     token: trio.lowlevel.TrioToken = attrs.field(factory=trio.lowlevel.current_trio_token)
 
-    def start(self, kind: Work, work: Callable[[], T], done: Callable[[T | StoreError], None]) -> None:
+    def start(
+        self,
+        kind: Work,
+        work: Callable[[], T],
+        done: Callable[[T | StoreError], None],
+        undo: Callable[[T], None] | None = None,
+    ) -> bool:
         result: T | StoreError
         try:
             result = work()
         except StoreError as error:
             result = error
         self.soon(lambda: done(result))
+        return True
 
     def soon(self, call: Callable[[], None]) -> None:
         self.token.run_sync_soon(call)
