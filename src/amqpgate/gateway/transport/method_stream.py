@@ -88,7 +88,10 @@ class MethodStream:
 
         What the peer has sent behind its protocol header, and was received with it, goes there first.
         """
-        self.sock = self.translated = TranslatedSocket(self.inner, translator, self.decoder.take_rest())
+        rest, received = self.decoder.take_rest(), self._received
+        if not isinstance(received, OSError):
+            rest, self._received = rest + received, b""
+        self.sock = self.translated = TranslatedSocket(self.inner, translator, rest)
 
     def relay_to(self, broker: MethodStream) -> int | None:
         """Pass on as it came what both peers say from now on: before open-ok, which the broker has said.
