@@ -127,7 +127,8 @@ class Watches:
         """A flow is about to be installed that taps are about. ``captures``: they may have captures."""
         flow = self._add(watched).flow
         if captures:
-            flow.capture_samples(PART, watched, watched.decision.reads_body)
+            # Not what is watched itself: it has the flow, and the two would keep each other.
+            flow.capture_samples(PART, True, watched.decision.reads_body)
         flow.show = max(flow.show, Show.HEADER)
         if not watched.is_open:
             self.tapping.muted(watched)
@@ -169,8 +170,8 @@ class Watches:
         full: dict[Flow, Watched] = {}
         for message in messages:
             flow, sample = message[0], message[4]
-            watched = None if sample is None else (flow.notes or {}).get(PART)
-            if sample is None or not isinstance(watched, Watched) or watched.is_muted:
+            watched = self._watched.get(flow) or self._before.get(flow)
+            if sample is None or watched is None or PART not in (flow.notes or ()) or watched.is_muted:
                 continue
             taps = [tap for tap in watched.taps if tap.sampler.count(sample[0]) and self.tapping.spend(tap)]
             if taps:
