@@ -176,7 +176,7 @@ def test_who_may_not_read_is_told(
 def test_what_changes_or_follows_needs_a_folder(tmp_path: Path) -> None:
     refused = audit({}, "compact", tmp_path, "s3://bucket/table")
     assert refused.returncode == 2
-    assert "s3:/bucket/table is not a folder of this machine" in refused.stderr
+    assert "s3://bucket/table is not a folder of this machine" in refused.stderr
     followed = audit(
         {}, "usage", "s3://bucket/audit", "--follow", "--format", "json", "-o", tmp_path / "answers"
     )

@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from amqpgate.cli import main
 from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.jobs.report import Wanted, _refuser, report
 from amqpgate.pipeline.jobs.report_page import page
@@ -198,7 +200,8 @@ def test_the_verb_writes_one_file_and_tells_what_it_could_not_read(
     # As the session that all tests share.
     same = ["--conf", "spark.sql.shuffle.partitions=1", "--conf", "spark.sql.adaptive.enabled=false"]
     words = [f"{tmp_path}/raw", "-o", str(out), "--until", "2026-12-01", *same]
-    subprocess.run([sys.executable, "-m", "amqpgate", "audit", "report", *words], check=True)
+    result = CliRunner().invoke(main, ["audit", "report", *words])
+    assert result.exit_code == 0, result.output
     assert f"skipped: file://{cut}: is cut off" in result.stderr
     text = out.read_text()
     assert "<h1>Audit report of /" in text
