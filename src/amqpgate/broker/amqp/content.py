@@ -126,7 +126,7 @@ class ReceivedContent:
             raise self.unexpected()
         if len(payload) > self.missing:
             more = len(payload) - self.missing
-            raise self._violation(f"content body is {more} bytes longer than declared")
+            raise self._violation(f"content body is {more} octets longer than declared")
         self.missing -= len(payload)
         if self.method is not None:
             if not self._body:
