@@ -35,7 +35,7 @@ def test_no_request_walks_farther_than_it_did(name: str) -> None:
             break
     assert fits, f"{trace.summary()}, was {most}; `python -m tests.tracer` shows the path"
     # What the scene is about has happened.
-    said = "established" if "handshake" in name else "ChannelClose.encode"
+    said = "Acceptor.establish" if "handshake" in name else "ChannelClose.encode"
     assert said in {call.function for call in trace.calls}
 
 

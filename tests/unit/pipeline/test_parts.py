@@ -35,7 +35,7 @@ def part(*ids: str, read: list[str] | None = None) -> Part:
     def records() -> pa.Table:
         if read is not None:
             read.append(min(ids))
-        return module._fitted(table_of("usage", [usage(one, START) for one in ids]), "usage")
+        return module.fitted(table_of("usage", [usage(one, START) for one in ids]), "usage")
 
     return Part(min(ids), records)
 

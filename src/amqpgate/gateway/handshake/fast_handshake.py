@@ -332,7 +332,7 @@ class FastHandshake(Stepper):
             said.introduction.said.capabilities,
             dialler.choice,
             dialler.cluster.name,
-            self.path.listener.keeps_deliveries,
+            self.path.keeps_deliveries,
         )
         self.ignore_all()
         is_session = self.path.conversations.establish(self.caller, established, self.pending, selected)

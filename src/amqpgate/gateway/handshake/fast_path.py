@@ -46,6 +46,8 @@ class FastPath:
     listener: Listener
     conversations: Conversations
     agreements: Agreements = attrs.field(init=False)
+    #: Whether channel.flow off is done here.
+    keeps_deliveries: bool = attrs.field(init=False)
     #: Seconds that a handshake may take.
     timeout: float = attrs.field(init=False)
     #: Seconds after which its connections look at their deadlines for the first time.
@@ -53,6 +55,7 @@ class FastPath:
 
     def __attrs_post_init__(self) -> None:
         self.agreements = Agreements(self.listener)
+        self.keeps_deliveries = self.listener.keeps_deliveries
         settings = self.context.settings
         self.timeout = settings.limits.handshake_timeout
         waits = [min(one.connect_timeout, one.answer_timeout) for one in settings.upstreams]
