@@ -14,7 +14,7 @@ import attrs
 import pika
 import pytest
 import trustme
-from pika.exceptions import AMQPError, ChannelClosedByBroker, NackError
+from pika.exceptions import AMQPError, ChannelClosedByBroker, NackError, ProbableAuthenticationError
 
 from amqpgate.gateway.observers.stats.session import StatsObserver
 from amqpgate.gateway.session.observer import find
@@ -25,6 +25,7 @@ from tests.support.metrics import sample_value
 from tests.support.ports import free_port
 from tests.support.prometheus import Prometheus, program, promtool
 from tests.support.rabbitmq import RabbitMQ
+from tests.support.tokens import jwk, key_for, key_set
 from tests.unit.telemetry.shipped import ALERTS, alerts, queries
 
 pytestmark = pytest.mark.interop
@@ -34,6 +35,9 @@ listeners:
 - {{name: main, bind: "127.0.0.1:{{port}}"}}
 - {{name: shared, bind: "127.0.0.1:{shared}"}}
 - {{name: tls, bind: "127.0.0.1:{tls}", tls: {{cert: {folder}/gate.pem, key: {folder}/gate.key}}}}
+- name: tokens
+  bind: "127.0.0.1:{tokens}"
+  oauth: {{issuer: "https://issuer.example.org", audience: [rabbitmq], jwksFile: {folder}/keys.json}}
 upstreams: [{{name: rabbit, url: "amqp://{address}", health: {{interval: 1s}}}}]
 policies: {folder}/policies
 admin: {{bind: "127.0.0.1:{{admin_port}}"}}
@@ -125,7 +129,7 @@ class Traffic:
     failures: list[BaseException] = attrs.field(factory=list)
 
     def start(self) -> None:
-        for client in (self.publish_and_get, self.share, self.wait):
+        for client in (self.publish_and_get, self.share, self.wait, self.show_no_token):
             thread = threading.Thread(target=self._repeat, args=(client,), daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -188,6 +192,11 @@ class Traffic:
             with contextlib.suppress(AMQPError):
                 channel.cancel()
 
+    def show_no_token(self) -> None:
+        """Where a token is asked for."""
+        with pytest.raises(ProbableAuthenticationError), self._connection("tokens"):
+            pass
+
 
 @attrs.frozen
 class Scene:
@@ -206,11 +215,12 @@ def scene(rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Itera
     (folder / "gate.key").write_bytes(issued.private_key_pem.bytes())
     context = ssl.create_default_context()
     authority.configure_trust(context)
+    (folder / "keys.json").write_bytes(key_set(jwk(key_for("ES256"))))
     (folder / "policies").mkdir()
     (folder / "policies/all.yaml").write_text(POLICIES)
     rabbitmq.fresh_vhost("copy")
     with contextlib.ExitStack() as stack:
-        ports = {"shared": free_port(), "tls": free_port()}
+        ports = {name: free_port() for name in ("shared", "tls", "tokens")}
         gateway = start(rabbitmq, folder, ports)
         stack.callback(gateway.stop)
         prometheus = Prometheus(f"127.0.0.1:{gateway.admin_port}", ALERTS)

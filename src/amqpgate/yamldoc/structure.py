@@ -258,7 +258,7 @@ def _items(node: Node, hint: object) -> tuple[object, ...]:
         try:
             found.append(_structure(entry, item))
         except ConfigError as error:
-            errors += error.all
+            _note(errors, error)
     _raise_all(errors)
     return tuple(found)
 
@@ -273,9 +273,19 @@ def _entries(node: Node, hint: object) -> dict[str, object]:
         try:
             found[key] = _structure(entry, value)
         except ConfigError as error:
-            errors += error.all
+            _note(errors, error)
     _raise_all(errors)
     return found
+
+
+def _note(errors: list[ConfigError], error: ConfigError) -> None:
+    """Keep what an error says, up to the most that are told.
+
+    Its traceback goes: the frames hold the whole document, and this list too, so that the document would
+    live until the next full collection.
+    """
+    error.__traceback__ = error.__context__ = None
+    errors.extend(error.all[: MOST_ERRORS - len(errors)])
 
 
 def _raise_all(errors: list[ConfigError]) -> None:
@@ -315,11 +325,10 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
             if key in fields:
                 continue
             if key in reserved:
-                errors.append(mark.error(f"'{key}' {reserved[key]}"))
+                _note(errors, mark.error(f"'{key}' {reserved[key]}"))
                 continue
-            errors.append(
-                mark.error(f"unknown key '{key}'{nearest(key, fields)}; known are {_known(fields)}")
-            )
+            said = f"unknown key '{key}'{nearest(key, fields)}; known are {_known(fields)}"
+            _note(errors, mark.error(said))
         values: dict[str, object] = {}
         missing = []
         for key, field in fields.items():
@@ -327,7 +336,7 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
                 try:
                     values[field.name] = _structure(node.entries[key], hints[field.name])
                 except ConfigError as error:
-                    errors += error.all
+                    _note(errors, error)
             elif field.default is attrs.NOTHING:
                 missing.append(node.mark.error(f"key '{key}' is missing"))
         # A key that is written wrongly is not missing as well.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -14,6 +15,7 @@ from amqpgate.yamldoc import (
     FilePath,
     FolderPath,
     Invalid,
+    Node,
     Seconds,
     Secret,
     Size,
@@ -30,6 +32,7 @@ from amqpgate.yamldoc import (
     schema_for,
     structure,
 )
+from amqpgate.yamldoc.structure import MOST_ERRORS
 from amqpgate.yamldoc.values import parse_seconds, parse_size
 
 
@@ -169,6 +172,27 @@ def test_refusals_cite_place_and_remedy(
         load(text)
     assert str(caught.value).startswith(f"f.yaml:{place}: ")
     assert words in str(caught.value)
+
+
+def test_a_wrong_document_is_gone_with_its_error() -> None:
+    """Not at the next full collection: each reading of a large file would stay until then."""
+
+    def read() -> int:
+        (node,) = compose(text, "wrong.yaml")
+        try:
+            structure(node, Outer)
+        except ConfigError as error:
+            return len(error.all)
+        return 0
+
+    text = "name: x\ninners: [" + ", ".join(["{lowEnd: 11}"] * 60) + "]\n"
+    gc.collect()
+    gc.disable()
+    try:
+        assert read() == MOST_ERRORS
+        assert not [each for each in gc.get_objects() if isinstance(each, ConfigError | Node)]
+    finally:
+        gc.enable()
 
 
 def test_expanded_values_take_the_type_that_is_wanted_and_stay_hidden() -> None:
