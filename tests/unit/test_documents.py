@@ -102,8 +102,8 @@ PARTS = [text for text in YAML if re.match("(audit|upstreams|admin|tracing|limit
 #: What others read, and the test that has them read it.
 ELSEWHERE = {
     "# Chart.yaml": "here",
-    "# values.yaml": "tests/unit/chart/test_readme.py",
-    "# gateway.yaml": "tests/unit/chart/test_readme.py",
+    "# values.yaml": "tests/unit/chart/test_shown_values.py",
+    "# gateway.yaml": "tests/unit/chart/test_shown_values.py",
     "# For prometheus-adapter:": "here",
     "rule_files:": "here",
     "# move.yaml": "tests/unit/cli/test_move.py",

@@ -43,7 +43,7 @@ securityContext:
   {{- toYaml $root.Values.containerSecurityContext | nindent 2 }}
 volumeMounts:
 - {name: amqpgate-config, mountPath: /etc/amqpgate/config, readOnly: true}
-{{- if or $root.Values.policies $root.Values.existingPolicies }}
+{{- if or $root.Values.policies $root.Values.existingPolicies (include "amqpgate.demo" $root) }}
 - {name: amqpgate-policies, mountPath: /etc/amqpgate/policies, readOnly: true}
 {{- end }}
 {{- range $root.Values.secretMounts }}
@@ -57,6 +57,19 @@ volumeMounts:
 {{- end }}
 {{- end -}}
 
+{{/* The broker of a gateway to try: in memory, and on the pod's loopback alone. */}}
+{{- define "amqpgate.demoBroker" -}}
+name: demo-broker
+image: {{ include "amqpgate.ownImage" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+args: [broker, --listen, "127.0.0.1:5674"]
+resources:
+  requests: {cpu: 20m, memory: 64Mi}
+  limits: {memory: 256Mi}
+securityContext:
+  {{- toYaml .Values.containerSecurityContext | nindent 2 }}
+{{- end -}}
+
 {{/* Its volumes. The audit volume is the pod's own where a StatefulSet claims it. */}}
 {{- define "amqpgate.volumes" -}}
 {{- if and (eq .Values.mode "sidecar") .Values.audit.enabled .Values.audit.persistence.enabled (not .Values.audit.existingClaim) -}}
@@ -65,7 +78,7 @@ volumeMounts:
 - name: amqpgate-config
   configMap:
     name: {{ include "amqpgate.fullname" . }}
-{{- if or .Values.policies .Values.existingPolicies }}
+{{- if or .Values.policies .Values.existingPolicies (include "amqpgate.demo" .) }}
 - name: amqpgate-policies
   configMap:
     name: {{ default (printf "%s-policies" (include "amqpgate.fullname" .)) .Values.existingPolicies }}

@@ -1,6 +1,30 @@
+{{/* Not empty where nothing is said of a gateway: one to try, before a broker of its own. */}}
+{{- define "amqpgate.demo" -}}
+{{- if and (eq .Values.mode "gateway") (not .Values.config) -}}
+yes
+{{- end -}}
+{{- end -}}
+
+{{/* Its policies, by file name, where none are said. */}}
+{{- define "amqpgate.demoPolicies" -}}
+demo.yaml:
+  apiVersion: amqpgate.io/v1alpha1
+  kind: AccessPolicy
+  metadata: {name: demo}
+  spec:
+    subjects: [{user: "*"}]
+    onDeny: {disclose: rule-id}
+    rules:
+    - {id: all, effect: allow, operations: ["*"]}
+    - {id: no-secrets, effect: deny, operations: [basic.publish], routingKey: {literal: secret}}
+{{- end -}}
+
 {{/* The gateway's settings: what `config` says, and what the chart knows where it says nothing. */}}
 {{- define "amqpgate.settings" -}}
 {{- $settings := deepCopy .Values.config -}}
+{{- if include "amqpgate.demo" . -}}
+{{- $_ := set $settings "upstreams" (list (dict "name" "demo" "host" "127.0.0.1" "port" 5674)) -}}
+{{- end -}}
 {{- if not $settings.listeners -}}
 {{- $host := ternary "127.0.0.1" "0.0.0.0" (eq .Values.mode "sidecar") -}}
 {{- $_ := set $settings "listeners" (list (dict "name" "clients" "bind" (printf "%s:5672" $host))) -}}
@@ -10,7 +34,7 @@
 {{- $_ := set $admin "probes" "0.0.0.0:15681" -}}
 {{- end -}}
 {{- $_ := set $settings "admin" $admin -}}
-{{- if and (not $settings.policies) (or .Values.policies .Values.existingPolicies) -}}
+{{- if and (not $settings.policies) (or .Values.policies .Values.existingPolicies (include "amqpgate.demo" .)) -}}
 {{- $_ := set $settings "policies" "/etc/amqpgate/policies" -}}
 {{- end -}}
 {{- with $settings.sharedLimits -}}
@@ -35,7 +59,7 @@ password: ${AMQPGATE_REDIS_PASSWORD}
 {{- end -}}
 
 {{- define "amqpgate.mostReplicas" -}}
-{{- ternary .Values.autoscaling.maxReplicas .Values.replicaCount .Values.autoscaling.enabled -}}
+{{- if include "amqpgate.demo" . }}1{{ else }}{{ ternary .Values.autoscaling.maxReplicas .Values.replicaCount .Values.autoscaling.enabled }}{{ end -}}
 {{- end -}}
 
 {{/* Whole seconds, rounded up, of a time as the gateway writes it: 25, "500ms", "1m30s". */}}

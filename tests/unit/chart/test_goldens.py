@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.chart import values_schema
+from tests.unit.chart import chart_readme, values_schema
 from tests.unit.chart.rendering import CASES, GOLDENS, golden, render_case
 
 
@@ -15,6 +15,10 @@ def test_it_renders_what_is_kept(case: str) -> None:
 
 def test_nothing_else_is_kept() -> None:
     assert {path.stem for path in GOLDENS.iterdir()} == set(CASES)
+
+
+def test_the_readme_says_what_the_values_say() -> None:
+    assert chart_readme.FILE.read_text() == chart_readme.made()
 
 
 def test_the_values_schema_has_the_projects_own() -> None:

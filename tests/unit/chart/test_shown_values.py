@@ -1,13 +1,15 @@
-"""The values that docs/kubernetes.md shows can be installed."""
+"""The values that docs/kubernetes.md and the examples show can be installed."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.unit.chart.rendering import ROOT, documents, render
+from tests.unit.chart.test_kubernetes import VERSIONS, wrong
 
 SECTION = (ROOT / "docs/kubernetes.md").read_text().partition("\n## Kubernetes\n")[2].partition("\n## ")[0]
 SHOWN = [
@@ -37,3 +39,9 @@ def test_what_helm_is_told_to_set_is_a_value() -> None:
                 inner = inner.setdefault(part, {})  # type: ignore[assignment]
             inner[last] = yaml.safe_load(value)
         assert documents(render(values))
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples/helm").glob("*.yaml")), ids=lambda file: file.stem)
+def test_the_examples_are_valid(file: Path) -> None:
+    found = documents(render(yaml.safe_load(file.read_text())))
+    assert not [error for document in found if (error := wrong(document, VERSIONS[-1])) is not None]
