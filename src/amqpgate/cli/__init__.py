@@ -19,6 +19,7 @@ and what it needs from the rooms below when it runs: so all is quick, and ``run`
 ``conformance``  which rules of AMQP a broker or a proxy obeys
 ``claims``  look after object stores that policies put bodies into: in ``claim_collect``
 ``inject``  sidecars for pods, off line or as a webhook
+``init``    settings and policies to begin with
 ``doctor``  what a gateway would meet on this machine, tried; its checks are in ``doctor_*``
 ``schema``  the JSON Schemas of settings and policies
 ``reload``  have a running gateway read its policies again
@@ -61,6 +62,7 @@ VERBS: Final[dict[str, str]] = {
     "doctor": "doctor",
     "drain": "lifecycle",
     "health": "health",
+    "init": "init",
     "inject": "inject",
     "move": "move",
     "pause": "lifecycle",
@@ -77,7 +79,7 @@ VERBS: Final[dict[str, str]] = {
 
 #: How help groups the verbs; one that is in none is listed at the end.
 GROUPS: Final = (
-    ("Begin", ("demo", "check", "doctor", "run", "broker", "schema")),
+    ("Begin", ("demo", "init", "check", "doctor", "run", "broker", "schema")),
     ("Look at a running gateway", ("top", "sessions", "decisions", "tap", "health")),
     ("Steer a running gateway", ("close", "drain", "pause", "resume", "reload", "route", "move")),
     ("Policies and records", ("policy", "audit", "claims")),

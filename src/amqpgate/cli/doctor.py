@@ -70,7 +70,7 @@ def doctor(config: Path, timeout: float, as_json: bool) -> None:
     for finding in _looked(settings, timeout):
         found.append(finding)
         if not as_json:
-            _show(finding)
+            show(finding)
     bad = sum(finding.state == "bad" for finding in found)
     if as_json:
         click.echo(json.dumps([finding.as_json() for finding in found], indent=2))
@@ -88,7 +88,8 @@ def _looked(settings: Settings, timeout: float) -> Iterator[Diagnosis]:
     yield from peers_of(settings, timeout)
 
 
-def _show(finding: Diagnosis) -> None:
+def show(finding: Diagnosis) -> None:
+    """One look, in a line; and in a second one what helps."""
     from amqpgate.logs import on_one_line
 
     click.echo(f"{_SIGNS[finding.state]}  {finding.what}: {on_one_line(finding.text)}")

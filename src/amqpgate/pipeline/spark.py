@@ -6,14 +6,17 @@ import atexit
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from py4j.protocol import Py4JError
+from pyspark import java_gateway
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
@@ -72,11 +75,39 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
     for name, value in (wanted | dict(settings or {})).items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        with _left_alone():
+            return builder.getOrCreate()
     except (PySparkException, Py4JError, RuntimeError) as error:
         raise PipelineError(
             f"Spark did not start on {chosen or 'its master'}: {first_line(error)}"
         ) from error
+
+
+@contextmanager
+def _left_alone() -> Iterator[None]:
+    """Start Spark's Java so that SIGTERM does not end it.
+
+    Service managers send the signal to the whole group. This process ends its queries then, and Java with
+    itself, by the pipe between them; a Java that ended first would fail what is under way, and say so.
+    PySpark keeps SIGINT away from it in the same place, and has no setting for another one.
+    """
+    module = vars(java_gateway)
+
+    def popen(
+        command: list[str], *, preexec_fn: Callable[[], None] | None = None, **how: object
+    ) -> subprocess.Popen[bytes]:
+        def deaf() -> None:
+            if preexec_fn is not None:
+                preexec_fn()
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+        return subprocess.Popen(command, preexec_fn=deaf, **how)  # type: ignore[call-overload,no-any-return]  # noqa: S603
+
+    module["Popen"] = popen
+    try:
+        yield
+    finally:
+        module["Popen"] = subprocess.Popen
 
 
 def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:

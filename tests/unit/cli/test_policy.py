@@ -186,7 +186,7 @@ class TestImport:
         (tmp_path / "d.json").write_text(self.DEFINITIONS)
         result = policy("import", tmp_path / "d.json", "--out", tmp_path / "new" / "policies")
         assert result.exit_code == 0
-        assert result.stdout == f"wrote {tmp_path}/new/policies/rabbitmq-001.yaml\n"
+        assert result.stdout == f"wrote {tmp_path}/new/policies/bob.yaml\n"
         assert "note: topic permission of user 'bob' on exchange 'amq.fanout'" in result.stderr
         asked = policy(
             "explain", "--policies", tmp_path / "new" / "policies", "--as", "user=bob",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from amqpgate.policy.engine.access_rule import OperationPattern, Rule
 from amqpgate.policy.engine.conditions import Match
@@ -42,8 +42,7 @@ class _PlacedRule:
 
     @property
     def operations(self) -> list[str]:
-        listed = {name for pattern in self.rule.operations for name in pattern.names}
-        return [name for name in OPERATIONS if name in listed and self.rule.applies_to(name)]
+        return operations_of(self.rule)
 
 
 def findings(folder: FolderCheck[AccessPolicy]) -> Iterator[Finding]:
@@ -65,6 +64,28 @@ def findings(folder: FolderCheck[AccessPolicy]) -> Iterator[Finding]:
     yield from _pairs(rules)
     if folder.overlaps:
         yield from _overlaps(rules)
+
+
+def needed_rules(rules: Sequence[Rule]) -> list[int]:
+    """Which rules of one policy say something that none of the others of their effect says, by index."""
+    needed = list(range(len(rules)))
+    # From the end: what is said first, and more widely, stays.
+    for index in reversed(needed.copy()):
+        rule = rules[index]
+        others = [rules[other] for other in needed if other != index and rules[other].effect == rule.effect]
+        names = operations_of(rule)
+        if names and all(
+            any(name in operations_of(other) and rule_within(rule, other, name) for other in others)
+            for name in names
+        ):
+            needed.remove(index)
+    return needed
+
+
+def operations_of(rule: Rule) -> list[str]:
+    """The operations that a rule can match, in the order of all."""
+    listed = {name for pattern in rule.operations for name in pattern.names}
+    return [name for name in OPERATIONS if name in listed and rule.applies_to(name)]
 
 
 def _without_rules(placed: Placed[AccessPolicy]) -> Finding:

@@ -24,21 +24,28 @@ not done with the default exchange) is left to it. A user without a permission m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import attrs
 
 from amqpgate.errors import ConfigError
+from amqpgate.policy.engine.conditions import Match
+from amqpgate.policy.engine.inclusion import pattern_within
 from amqpgate.policy.engine.matching import Matcher, check_pattern, compile_pattern
 from amqpgate.policy.engine.operations import SERVER_NAMED
-from amqpgate.policy.loader import Source, build
+from amqpgate.policy.kinds.access_document import AccessPolicy
+from amqpgate.policy.kinds.access_findings import needed_rules
+from amqpgate.policy.kinds.common import Mode
+from amqpgate.policy.loader import MAX_FILES, Source, build, documents_of
 from amqpgate.policy.tools.definitions import Definitions, Permission, TopicPermission
 from amqpgate.policy.tools.writing import Value, access_policy, flow
 from amqpgate.yamldoc import Invalid
 
 #: Policies per file: a file may have 1 MiB and 1000 documents.
 _PER_FILE = 100
+#: Users that have a file of their own. Of more, files hold many policies: a folder may have 1,000 files.
+_OWN_FILES = MAX_FILES // 2
 
 _Rule: TypeAlias = dict[str, Value]
 
@@ -93,6 +100,16 @@ class _Names:
         """Whether the default exchange is permitted."""
         return self.matches("amq.default")
 
+    @property
+    def named_exchanges(self) -> Value:
+        """Exchanges that are permitted, without the default one."""
+        return {"search": self.text, "unless": ""} if self.matches("") else self.pattern
+
+    @property
+    def is_anything(self) -> bool:
+        """Whether it permits every name."""
+        return pattern_within(Match(prefix=""), Match(search=self.text))
+
     def exchanges(self) -> Iterator[Value]:
         """Exchanges that are permitted, each alternative."""
         if self.matches("") and not self.default_exchange:
@@ -119,10 +136,10 @@ class _Names:
                 yield SERVER_NAMED
 
 
-def import_permissions(definitions: Definitions, file: str) -> Imported:
-    """The policies; `ConfigError` for what they cannot say, all or nothing."""
+def import_permissions(definitions: Definitions, file: str, mode: Mode = "enforce") -> Imported:
+    """The policies, in that mode; `ConfigError` for what they cannot say, all or nothing."""
     notes: list[str] = []
-    documents: list[str] = []
+    documents: dict[str, list[str]] = {}
     held = {(one.user, one.vhost): one for one in definitions.permissions}
     topics: dict[tuple[str, str], list[TopicPermission]] = {}
     for topic in definitions.topic_permissions:
@@ -149,7 +166,9 @@ def import_permissions(definitions: Definitions, file: str) -> Imported:
                 f"a permission of {where}: {error}; write it otherwise in RabbitMQ, and export again",
                 file=file,
             ) from None
-        documents.append(_document(name_of(f"{user}@{vhost}"), user, [vhost], rules))
+        documents.setdefault(user, []).append(
+            _document(name_of(f"{user}@{vhost}"), user, [vhost], rules, mode)
+        )
     for user in definitions.users:
         closed = [vhost for vhost in definitions.vhosts if (user, vhost) not in held]
         if closed:
@@ -157,18 +176,30 @@ def import_permissions(definitions: Definitions, file: str) -> Imported:
             for vhost in closed:
                 _check_name(vhost, f"vhost '{vhost}'", file)
             rule: _Rule = {"id": "no-permission", "effect": "deny", "operations": ["*"]}
-            documents.append(_document(name_of(f"{user}@nowhere"), user, closed, [rule]))
+            text = _document(name_of(f"{user}@nowhere"), user, closed, [rule], mode)
+            documents.setdefault(user, []).append(text)
     if not documents:
         raise ConfigError("there is no user and no permission in it", file=file)
-    files = tuple(
-        Source(
-            f"rabbitmq-{start // _PER_FILE + 1:03}.yaml",
-            "---\n".join(documents[start : start + _PER_FILE]).encode(),
-        )
-        for start in range(0, len(documents), _PER_FILE)
-    )
+    files = tuple(_files(documents))
     build(files)
     return Imported(files, tuple(dict.fromkeys(notes)))
+
+
+def _files(documents: Mapping[str, Sequence[str]]) -> Iterator[Source]:
+    """A file for each user, named after it; of very many users, files of many."""
+    if len(documents) > _OWN_FILES:
+        documents = {"rabbitmq": [text for texts in documents.values() for text in texts]}
+    taken: set[str] = set()
+    for user, texts in documents.items():
+        # A file whose name starts with a dot or an underscore is not read.
+        base = re.sub(r"[^A-Za-z0-9.@+-]", "-", user).lstrip(".-")[:100] or "user"
+        for start in range(0, len(texts), _PER_FILE):
+            name, number = base, 1
+            while name.lower() in taken:
+                number += 1
+                name = f"{base}-{number:03}"
+            taken.add(name.lower())
+            yield Source(f"{name}.yaml", "---\n".join(texts[start : start + _PER_FILE]).encode())
 
 
 def _check_name(name: str, what: str, file: str) -> None:
@@ -195,7 +226,9 @@ def _rules(
     yield _allow("configure-exchanges", ["exchange.declare", "exchange.delete"], exchange=configure.pattern)
     yield _allow("read-queues", ["basic.get", "basic.consume", "queue.purge"], queue=read.pattern)
     yield _allow("direct-replies", ["basic.consume"], queue="amq.rabbitmq.reply-to")
-    yield from _numbered("publish", ["basic.publish"], "exchange", write.exchanges())
+    yield _allow("publish", ["basic.publish"], exchange=write.named_exchanges)
+    if write.default_exchange:
+        yield _allow("publish-to-queues", ["basic.publish"], exchange="", routingKey=_ANY)
     yield _allow("bind-queues", ["queue.bind", "queue.unbind"], queue=write.pattern, exchange=read.pattern)
     for number, destination in enumerate(write.exchanges(), 1):
         yield _allow(
@@ -205,16 +238,17 @@ def _rules(
             exchange=read.pattern,
         )
     yield from _left_to_the_broker(write)
-    yield {
-        **_deny("dead-letters-need-read", ["queue.declare"]),
-        "queue": {**_mapping(_ANY), "unless": read.pattern},
-        "arguments": {"require": ["x-dead-letter-exchange"]},
-    }
-    yield {
-        **_deny("alternates-need-read", ["exchange.declare"]),
-        "exchange": {**_mapping(_ANY), "unless": read.pattern},
-        "arguments": {"require": ["alternate-exchange"]},
-    }
+    if not read.is_anything:
+        yield {
+            **_deny("dead-letters-need-read", ["queue.declare"]),
+            "queue": {**_mapping(_ANY), "unless": read.pattern},
+            "arguments": {"require": ["x-dead-letter-exchange"]},
+        }
+        yield {
+            **_deny("alternates-need-read", ["exchange.declare"]),
+            "exchange": {**_mapping(_ANY), "unless": read.pattern},
+            "arguments": {"require": ["alternate-exchange"]},
+        }
     for number, topic in enumerate(topics, 1):
         yield from _topic_rules(number, topic, write, read, definitions, notes)
 
@@ -305,6 +339,10 @@ def _mapping(value: Value) -> Mapping[str, Value]:
     return value
 
 
-def _document(name: str, user: str, vhosts: list[str], rules: list[_Rule]) -> str:
-    lines = access_policy(name, user, vhosts) + [f"  - {flow(rule)}" for rule in rules]
-    return "\n".join(lines) + "\n"
+def _document(name: str, user: str, vhosts: list[str], rules: list[_Rule], mode: Mode) -> str:
+    lines = access_policy(name, user, vhosts, mode)
+    whole = "\n".join(lines + [f"  - {flow(rule)}" for rule in rules]) + "\n"
+    (placed,) = documents_of([Source(name, whole.encode())])
+    assert isinstance(placed.document, AccessPolicy)
+    needed = needed_rules(placed.document.spec.rules)
+    return "\n".join(lines + [f"  - {flow(rules[index])}" for index in needed]) + "\n"

@@ -7,19 +7,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from amqpgate.policy.kinds.common import API_VERSION
+from amqpgate.policy.kinds.common import API_VERSION, Mode
 
 #: What a document says.
 Value: TypeAlias = "str | bool | Sequence[Value] | Mapping[str, Value]"
 
 
-def access_policy(name: str, user: str, vhosts: Sequence[str]) -> list[str]:
+def access_policy(name: str, user: str, vhosts: Sequence[str], mode: Mode = "enforce") -> list[str]:
     """The lines of an AccessPolicy for one user, up to ``rules:``."""
     return [
         f"apiVersion: {API_VERSION}",
         "kind: AccessPolicy",
         f"metadata: {flow({'name': name})}",
         "spec:",
+        *([] if mode == "enforce" else [f"  mode: {mode}"]),
         f"  subjects: [{flow({'user': user, 'vhosts': vhosts})}]",
         "  rules:",
     ]

@@ -11,6 +11,8 @@ import pytest
 
 from amqpgate.errors import ConfigError
 from amqpgate.policy import Operation, PolicySet, Principal, build
+from amqpgate.policy.loader import documents_of
+from amqpgate.policy.tools.checks import findings
 from amqpgate.policy.tools.definitions import parse
 from amqpgate.policy.tools.rabbitmq_import import Imported, import_permissions, translated
 from amqpgate.yamldoc import Invalid
@@ -164,3 +166,51 @@ def test_names_of_any_letters_come_out_as_they_were() -> None:
     made = import_permissions(parse(json.dumps(said).encode(), "d.json"), "d.json")
     verdict = build(made.files).decide(Operation(Principal(name, "no"), "queue.delete", queue="q"))
     assert (verdict.allowed, verdict.policy) == (True, f"{name}@no")
+
+
+PERMISSIONS = ["", ".*", "^$", "^shop[.]", "amq.default", "^(orders|shop[.].*)$", "^amq[.]gen.*", "^amq[.]"]
+
+
+@pytest.mark.parametrize("configure", PERMISSIONS)
+@pytest.mark.parametrize("write", PERMISSIONS)
+def test_the_linter_has_nothing_to_say(configure: str, write: str) -> None:
+    for read in PERMISSIONS:
+        topic = {"exchange": "orders", "write": "^order[.]", "read": ".*"}
+        exchanges = [{"name": "orders", "vhost": "/", "type": "topic"}]
+        files = imported(configure, write, read, topic, exchanges=exchanges).files
+        assert not findings(documents_of(files))
+
+
+def test_each_user_has_a_file() -> None:
+    users = ["shop", "Shop", "a b/c", ".hidden", "..", "é"]
+    said = {
+        "users": [{"name": user} for user in users],
+        "vhosts": [{"name": "/"}],
+        "permissions": [
+            {"user": user, "vhost": "/", "configure": "", "write": "", "read": ""} for user in users
+        ],
+    }
+    files = import_permissions(parse(json.dumps(said).encode(), "d.json"), "d.json").files
+    assert [file.name for file in files] == [
+        "shop.yaml",
+        "Shop-002.yaml",
+        "a-b-c.yaml",
+        "hidden.yaml",
+        "user.yaml",
+        "user-002.yaml",
+    ]
+    assert len(build(files).documents) == len(users)
+
+
+def test_of_very_many_users_files_have_many_policies() -> None:
+    users = [f"u{number}" for number in range(501)]
+    said = {
+        "users": [{"name": user} for user in users],
+        "vhosts": [{"name": "/"}],
+        "permissions": [],
+    }
+    files = import_permissions(parse(json.dumps(said).encode(), "d.json"), "d.json").files
+    assert [file.name for file in files] == [
+        "rabbitmq.yaml",
+        *(f"rabbitmq-{number:03}.yaml" for number in range(2, 7)),
+    ]
