@@ -1,6 +1,7 @@
 """Log set-up for a process: readable lines for people, JSON lines for machines. Both go to standard error.
 
-A JSON line always has the same five keys, in this order:
+A JSON line always has the same five keys, in this order, and then those of ``about`` that it has something to
+say of:
 
 =============  =====================================================================
 ``time``       UTC, RFC 3339 with milliseconds: ``2026-11-20T12:00:00.000Z``
@@ -8,6 +9,11 @@ A JSON line always has the same five keys, in this order:
 ``logger``     which part of amqpgate speaks, such as ``amqpgate.gateway.server.gateway``
 ``message``    the text
 ``exception``  the traceback as text, or null
+``session``    the session's id; ``client`` is its address, ``user`` and ``vhost`` as it logged in
+``listener``   by which the client came; ``upstream`` is the name of the broker's
+``operation``  such as ``basic.publish``, with ``exchange``, ``routing_key`` and ``queue``
+``policy``     the policy, and its ``rule``, that decided so
+``reply_code`` that the client, or the broker, was told
 =============  =====================================================================
 
 No credentials ever: the code logs none, and passwords inside URLs are blanked here besides. What
@@ -24,7 +30,7 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, TextIO
 
 Format = Literal["console", "json"]
@@ -38,6 +44,34 @@ _CHATTY = ("hypercorn", "opentelemetry")
 _REPETITIVE = "opentelemetry."
 #: For ``extra`` of a record that may come many times in a second.
 RECURRING = {"recurring": True}
+
+
+def about(
+    *,
+    session: str | None = None,
+    client: str | None = None,
+    user: str | None = None,
+    vhost: str | None = None,
+    listener: str | None = None,
+    upstream: str | None = None,
+    operation: str | None = None,
+    exchange: str | None = None,
+    routing_key: str | None = None,
+    queue: str | None = None,
+    policy: str | None = None,
+    rule: str | None = None,
+    reply_code: int | None = None,
+    recurring: bool = False,
+) -> Mapping[str, object]:
+    """For ``extra``: what a record is about, as keys of a JSON line; None is left out."""
+    # The names of the parameters, in their order.
+    found = locals()
+    del found["recurring"]
+    return {
+        "about": {name: value for name, value in found.items() if value is not None},
+        "recurring": recurring,
+    }
+
 
 #: The user information of a URL. A password may hold an unescaped "@" (the host is after the last one),
 #: or contain "/", "?" and "#", too, as people write them.
@@ -98,6 +132,14 @@ def on_one_line(text: str) -> str:
 
 def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def _about(record: logging.LogRecord) -> Mapping[str, object]:
+    """What ``about`` has given the record."""
+    found: Mapping[str, object] = getattr(record, "about", {})
+    return {
+        name: without_passwords(value) if isinstance(value, str) else value for name, value in found.items()
+    }
 
 
 def _exception_of(record: logging.LogRecord) -> str | None:
@@ -161,6 +203,7 @@ class JsonHandler(logging.StreamHandler[TextIO]):
                 "logger": record.name,
                 "message": without_passwords(record.getMessage()),
                 "exception": _exception_of(record),
+                **_about(record),
             }
         )
 

@@ -45,6 +45,26 @@ def test_a_json_line_has_exactly_these_fields_in_this_order() -> None:
     assert record["exception"] is None
 
 
+def test_what_a_line_is_about_comes_behind() -> None:
+    stream = written("json")
+    how = logs.about(session="s-1", user="a\nb", routing_key="amqp://me:pass@x/", reply_code=403)
+    logging.getLogger("amqpgate.some.room").info("denied", extra=how)
+    record = json.loads(stream.getvalue())
+    assert list(record)[5:] == ["session", "user", "routing_key", "reply_code"]
+    assert record["user"] == "a\nb"
+    assert record["routing_key"] == "amqp://me:***@x/"
+    assert record["reply_code"] == 403
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_what_recurs_may_be_about_something() -> None:
+    stream = written("json")
+    for _ in range(3):
+        how = logs.about(upstream="rabbit", recurring=True)
+        logging.getLogger("amqpgate.some.room").info("away", extra=how)
+    assert [json.loads(line)["upstream"] for line in stream.getvalue().splitlines()] == ["rabbit"]
+
+
 def test_a_failure_need_not_be_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

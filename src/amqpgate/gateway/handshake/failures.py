@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from amqpgate.logs import about
 from amqpgate.telemetry.faults import contained
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class HandshakeFailures:
             if not self._told:
                 self._until = now + INTERVAL
             self._told += 1
-            log.info("%s from %s: %s", session, address, why)
+            log.info("%s from %s: %s", session, address, why, extra=about(session=session, client=address))
             return
         self._outcomes[outcome] += 1
         source = address.rpartition(":")[0]

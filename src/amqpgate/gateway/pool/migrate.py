@@ -29,6 +29,7 @@ from amqpgate.gateway.pool.connection_channels import LEFT
 from amqpgate.gateway.pool.dial import Opened
 from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.transport.method_stream import MethodStream, hand_over
+from amqpgate.logs import about
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -78,7 +79,8 @@ class Migration:
             self._change(opened)
             opened = None
         except (AmqpgateError, OSError, trio.TooSlowError) as error:
-            log.warning("session %s could not get a connection of its own: %s", session.id, error)
+            how = about(session=session.id, user=session.principal.user)
+            log.warning("session %s could not get a connection of its own: %s", session.id, error, extra=how)
             if isinstance(error, _ClosedError):
                 # As it would have been told had it had one from the start.
                 self.member.blamed(error.close)
@@ -166,7 +168,8 @@ class Migration:
         if not session.relay.active or (member.connection is None and member.channels):
             raise _CannotMoveError("the session has lost its link")
         session.move_to_own(hand_over(opened.hop, opened.tune), list(member.channels))
-        log.info("session %s has a connection of its own now, to %s", session.id, opened.address)
+        how = about(session=session.id, user=session.principal.user)
+        log.info("session %s has a connection of its own now, to %s", session.id, opened.address, extra=how)
 
 
 async def _answer(hop: MethodStream, channel: int) -> None:

@@ -34,6 +34,7 @@ from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.tasks import kept
 from amqpgate.gateway.upstream.router import Router
+from amqpgate.logs import about
 from amqpgate.policy import PolicySet
 from amqpgate.telemetry import lag
 from amqpgate.telemetry.metrics import Metrics
@@ -180,7 +181,13 @@ class Gateway:
         session = self.sessions.get(session_id)
         if session is None:
             return False
-        log.warning("session %s is closed by an operator%s: %s", session_id, ", now" if now else "", why)
+        log.warning(
+            "session %s is closed by an operator%s: %s",
+            session_id,
+            ", now" if now else "",
+            why,
+            extra=about(session=session_id, user=session.principal.user, vhost=session.principal.vhost),
+        )
         self.observers.note("close", session=session_id, reason=why, how="now" if now else "drain")
         self.registry.dismiss(session, Forced(why), now=now)
         return True

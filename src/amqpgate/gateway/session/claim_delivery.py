@@ -46,7 +46,7 @@ from amqpgate.gateway.session.content import pass_sent
 from amqpgate.gateway.session.held_deliveries import HeldDelivery
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.session import Session
-from amqpgate.logs import RECURRING
+from amqpgate.logs import about
 from amqpgate.policy.kinds.rate import DELIVERED
 from amqpgate.protocol.frames import body_frames, encode_frame
 from amqpgate.wire.codec import decode_header, encode_header
@@ -263,7 +263,8 @@ class ClaimedDeliveries:
 
     def _lose(self, one: Restoring, why: str) -> None:
         """There is no such body, nor will be."""
-        log.warning("session %s: a message whose body is lost: %s", self.session.id, why, extra=RECURRING)
+        how = about(session=self.session.id, recurring=True)
+        log.warning("session %s: a message whose body is lost: %s", self.session.id, why, extra=how)
         if not isinstance(one.method, amqp.BasicDeliver):
             one.refuse_for(404, f"the body of a message is lost: {why}")
         one.lose()

@@ -25,6 +25,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.identity.tokens import TokenError, VerifiedToken
+from amqpgate.logs import about
 from amqpgate.policy import Principal
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -145,12 +146,14 @@ class SessionToken:
         try:
             found = await self.issuer.verify(secret)
             if found.user != session.principal.user:
-                log.warning("session %s: its new token is another user's", session.id)
+                how = about(session=session.id, user=session.principal.user)
+                log.warning("session %s: its new token is another user's", session.id, extra=how)
                 found = None
             else:
                 await self.bearers.prepare(applied(found, session.principal), session.id)
         except TokenError as error:
-            log.warning("session %s: its new %s", session.id, error)
+            how = about(session=session.id, user=session.principal.user)
+            log.warning("session %s: its new %s", session.id, error, extra=how)
         finally:
             self._next = found
             self._renewal = Renewal.WRONG if found is None else Renewal.READY

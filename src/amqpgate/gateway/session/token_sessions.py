@@ -18,6 +18,7 @@ from amqpgate.errors import Forced, ProtocolViolation
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionRegistry
+from amqpgate.logs import about
 from amqpgate.policy import Operation, Principal, denial_text
 from amqpgate.wire.method import Method
 
@@ -48,7 +49,9 @@ class TokenSessions:
             _, name = heapq.heappop(self._ends)
             session = live.get(name)
             if session is not None and session.token is not None and session.token.ends <= now:
-                log.info("session %s of user %r: its token has expired", session.id, session.principal.user)
+                user = session.principal.user
+                how = about(session=session.id, user=user, reply_code=320)
+                log.info("session %s of user %r: its token has expired", session.id, user, extra=how)
                 self.registry.dismiss(session, Forced("credential expired"), now=False)
         if len(self._ends) > 2 * len(live) + _SLACK:
             self._ends = [

@@ -32,6 +32,7 @@ from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import fail_after, in_trio, move_on_after
 from amqpgate.gateway.upstream import capabilities
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth, Meeting
+from amqpgate.logs import about
 from amqpgate.policy import Choice
 from amqpgate.protocol.header import name_of
 from amqpgate.protocol.methods import Role
@@ -161,7 +162,8 @@ class Dialer:
         whom the gateway connects to, unless the settings say that it may.
         """
         endpoint = self._named(host)
-        log.info("upstream %s redirects to %s", self.cluster.name, endpoint.address)
+        name = self.cluster.name
+        log.info("upstream %s redirects to %s", name, endpoint.address, extra=about(upstream=name))
         return await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max, name=self.session)
 
     def _named(self, host: str) -> EndpointHealth:
@@ -181,13 +183,14 @@ class Dialer:
         self, endpoint: EndpointHealth, error: UpstreamUnavailableError, *, answered: bool = False
     ) -> None:
         """An attempt has failed, or what ``connect`` gave (``answered``): the next one goes elsewhere."""
-        log.warning("%s", error)
-        self._error = error
         name, address = self.settings.name, endpoint.name
+        log.warning("%s", error, extra=about(upstream=name, session=self.session))
+        self._error = error
         self.metrics.dialled(name, address, "broken" if answered else "failed")
         if self.cluster.failed(endpoint, trio.current_time()):
             self.metrics.ejected(name, address)
-            log.warning("upstream %s is left out for %g s", address, endpoint.sentence)
+            how = about(upstream=name)
+            log.warning("upstream %s is left out for %g s", address, endpoint.sentence, extra=how)
 
     def next(self, now: float) -> EndpointHealth:
         """The endpoint to be tried next. Raises as `connect`."""

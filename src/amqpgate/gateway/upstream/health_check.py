@@ -10,6 +10,7 @@ from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
 from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, call, dial
+from amqpgate.logs import about
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -52,9 +53,9 @@ async def _watch(
             metrics.checked(name, address, endpoint.up)
             events.tell("upstream", upstream=name, endpoint=address, up=endpoint.up, why=why_not)
             if endpoint.up:
-                log.info("upstream %s is up again", address)
+                log.info("upstream %s is up again", address, extra=about(upstream=name))
             else:
-                log.warning("upstream %s counts as down: %s", address, why_not)
+                log.warning("upstream %s counts as down: %s", address, why_not, extra=about(upstream=name))
         await trio.sleep(health.interval)
 
 

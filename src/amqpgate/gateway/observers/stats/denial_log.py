@@ -12,6 +12,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from amqpgate.logs import about
+
 log = logging.getLogger(__name__)
 
 #: Seconds.
@@ -55,4 +57,11 @@ class DenialLog:
         counts, self._counts, self._until = self._counts, {}, math.inf
         for (rule, user), count in counts.items():
             if count > SAMPLE:
-                log.info("%d more denied by %s within %g s: user %r", count - SAMPLE, rule, INTERVAL, user)
+                log.info(
+                    "%d more denied by %s within %g s: user %r",
+                    count - SAMPLE,
+                    rule,
+                    INTERVAL,
+                    user,
+                    extra=about(user=user, rule=rule),
+                )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
+from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.denial_log import DenialLog
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.session import Session
-from amqpgate.logs import without_passwords
+from amqpgate.logs import about, without_passwords
 from amqpgate.policy import Operation, Principal, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.telemetry.answers import JSON
@@ -57,6 +58,7 @@ class Reports:
             operation.routing_key,
             operation.queue,
             "" if verdict.about is None else _leading(verdict.about),
+            extra=_about(operation, verdict, session),
         )
 
     @contained("decisions", None)
@@ -64,7 +66,9 @@ class Reports:
         """A policy that is not enforced would have decided so."""
         self.metrics.would_differ(verdict.policy or "", verdict.rule, verdict.effect)
         self.decisions.would_differ(verdict, operation, session)
-        log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name)
+        if log.isEnabledFor(logging.DEBUG):
+            how = _about(operation, verdict, session)
+            log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name, extra=how)
 
     @contained("decisions", None)
     def adapted(self, policy: str, items: Iterable[str]) -> None:
@@ -83,6 +87,7 @@ class Reports:
                 why,
                 principal.user,
                 principal.vhost,
+                extra=about(operation=method.NAME, user=principal.user, vhost=principal.vhost),
             )
 
     @contained("decisions", None)
@@ -98,6 +103,7 @@ class Reports:
                 "" if principal.upstream_user == principal.user else f" as {principal.upstream_user!r}",
                 principal.vhost,
                 *(interpreter.version for interpreter in session.facts.interpreters),
+                extra=_of(session, address, upstream=upstream),
             )
         where: dict[str, JSON] = {"client": address, "listener": principal.listener, "upstream": upstream}
         self._news("session.opened", session, **where, upstream_user=principal.upstream_user)
@@ -122,6 +128,9 @@ class Reports:
             relay.up.body_bytes,
             relay.down.messages,
             relay.down.body_bytes,
+            extra=_of(
+                session, address, reply_code=error.code if isinstance(error, ProtocolViolation) else None
+            ),
         )
         client, text = session.principal.source, None if error is None else without_passwords(str(error))
         self._news("session.closed", session, client=client, why=why, error=text)
@@ -140,11 +149,45 @@ class Reports:
             self.metrics.limited(limit.policy, limit.limit, happened.value, enforced=limit.enforced)
 
 
-def _leading(about: Operation) -> str:
+def _about(operation: Operation, verdict: Verdict, session: str) -> Mapping[str, object]:
+    """What a decision is about, for the log."""
+    principal = operation.principal
+    return about(
+        session=session,
+        client=principal.source,
+        user=principal.user,
+        vhost=principal.vhost,
+        listener=principal.listener,
+        operation=operation.name,
+        exchange=operation.exchange,
+        routing_key=operation.routing_key,
+        queue=operation.queue,
+        policy=verdict.policy,
+        rule=verdict.rule,
+    )
+
+
+def _of(
+    session: Session, address: str | None, *, upstream: str | None = None, reply_code: int | None = None
+) -> Mapping[str, object]:
+    """What a session is, for the log."""
+    principal = session.principal
+    return about(
+        session=session.id,
+        client=address,
+        user=principal.user,
+        vhost=principal.vhost,
+        listener=principal.listener,
+        upstream=upstream,
+        reply_code=reply_code,
+    )
+
+
+def _leading(operation: Operation) -> str:
     """What an operation would have led to, where that is what is denied."""
-    key = "any routing key" if about.any_key else f"routing key {about.routing_key!r}"
-    where = "several exchanges" if about.exchange is None else f"exchange {about.exchange!r}"
-    return f"; it leads to {about.name}: {where}, {key}"
+    key = "any routing key" if operation.any_key else f"routing key {operation.routing_key!r}"
+    where = "several exchanges" if operation.exchange is None else f"exchange {operation.exchange!r}"
+    return f"; it leads to {operation.name}: {where}, {key}"
 
 
 def detail(session: Session) -> str:

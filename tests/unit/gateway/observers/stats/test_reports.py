@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.reports import Reports
+from amqpgate.logs import JsonHandler
 from amqpgate.policy import MessageContent, Operation, PolicySet, Principal, Source, build, denial_text
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.metrics import Metrics
@@ -86,6 +89,15 @@ def test_it_leads_nowhere(policy_set: PolicySet, caplog: pytest.LogCaptureFixtur
         reports.denied(policy_set.decide(operation), operation, "s", "why")
     (record,) = caplog.records
     assert "leads" not in record.getMessage()
+    line = json.loads(JsonHandler(io.StringIO()).format(record))
+    assert list(line.items())[5:] == [
+        ("session", "s"),
+        ("user", "bob"),
+        ("vhost", BOB.vhost),
+        ("operation", "queue.purge"),
+        ("queue", "q"),
+        ("rule", "default"),
+    ]
 
 
 def test_a_flood_of_denials_fills_no_log(policy_set: PolicySet, caplog: pytest.LogCaptureFixture) -> None:
