@@ -54,7 +54,10 @@ def test_the_runbook_has_each() -> None:
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: str(rule["alert"]))
 def test_each_says_what_to_do(rule: dict[str, dict[str, str]]) -> None:
     assert rule["labels"]["severity"] in ("warning", "critical")
-    assert set(rule["annotations"]) == {"summary", "description"}
+    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+    page, _, anchor = rule["annotations"]["runbook_url"].partition("/blob/main/")[2].partition("#")
+    heading = anchor.replace("-", " ").capitalize()
+    assert f"\n## {heading}\n" in Path(__file__).parents[3].joinpath(page).read_text()
     assert len(rule["annotations"]["description"]) > len(rule["annotations"]["summary"])
 
 
