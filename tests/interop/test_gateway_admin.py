@@ -213,6 +213,14 @@ def test_choosing_sorting_and_leafing_through(window: Window) -> None:
             "colour=red",
         ):
             assert window.ask(f"/sessions?{query}")[0] == 400, query
+        for query, words in {
+            "sort=-publishd": "sort: no such column: 'publishd' (did you mean 'published'?); there are id,",
+            "usr=a": "no such parameter: 'usr' (did you mean 'user'?); there are user, vhost,",
+            "flow=waiting": "flow: no such one: 'waiting'; there are running, throttled,",
+            "version=0-91": "version: no such one: '0-91' (did you mean '0-9-1'?); there are 0-10, ",
+        }.items():
+            status, answer = window.ask(f"/sessions?{query}")
+            assert (status, words in str(answer)) == (400, True), answer
     finally:
         for client in clients:
             client.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, cast
 
 from starlette.requests import Request
@@ -14,8 +14,10 @@ from amqpgate.admin.answering import answer, number_of, object_of
 from amqpgate.admin.paths import Parameter, Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, DETAIL, ROW, TEXT, listed, of
 from amqpgate.admin.subject import AdminSubject, Refused
-from amqpgate.operator.sessions import COLUMNS, FILTERS, key_of
+from amqpgate.bridge import VERSIONS
+from amqpgate.operator.sessions import COLUMNS, FILTERS, FLOWS, key_of
 from amqpgate.telemetry.answers import JSON
+from amqpgate.yamldoc import nearest
 
 #: Rows of one answer; and how far one may leaf through them, since each worker gives all before as well.
 MOST: Final = 1000
@@ -27,16 +29,25 @@ _LONGEST_REASON: Final = 200
 _ON_ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 
+def _ensure_among(known: Collection[str], said: str, what: str) -> None:
+    """Refuse what is not known, and name what is."""
+    if said not in known:
+        said = said[:_LONGEST_REASON]
+        raise Refused(400, f"{what}: {said!a}{nearest(said, known)}; there are {', '.join(known)}")
+
+
 def session_handlers(subject: AdminSubject) -> list[Route]:
     """The paths."""
 
     async def listing(request: Request) -> Response:
         query = request.query_params
         sort = query.get("sort", "id")
-        if sort.removeprefix("-") not in COLUMNS:
-            raise Refused(400, "sort: a column of the sessions, '-' in front of it for descending")
-        if unknown := query.keys() - {*FILTERS, "sort", "limit", "offset"}:
-            raise Refused(400, f"no such parameter: {min(unknown)!a}")
+        _ensure_among(COLUMNS, sort.removeprefix("-"), "sort: no such column")
+        for name in query:
+            _ensure_among((*FILTERS, "sort", "limit", "offset"), name, "no such parameter")
+        for name, known in {"flow": FLOWS, "version": tuple(VERSIONS.names)}.items():
+            if name in query and not query[name].endswith("*"):
+                _ensure_among(known, query[name], f"{name}: no such one")
         limit, offset = number_of(query, "limit", 100, 1, MOST), number_of(query, "offset", 0, 0, FARTHEST)
         where = {name: query[name] for name in FILTERS if name in query}
         wanted: dict[str, JSON] = {"where": where, "sort": sort, "most": offset + limit}

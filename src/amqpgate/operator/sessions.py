@@ -24,6 +24,9 @@ from amqpgate.values import frozen
 #: Characters of a column.
 _LONGEST: Final = 255
 
+#: What a session does, or waits for.
+FLOWS: Final = ("running", "throttled", "blocked", "slow_broker", "slow_client", "closing")
+
 #: A place in the order: what is unknown comes last, whichever way it is sorted.
 Key: TypeAlias = "tuple[bool, str | float, str]"
 
@@ -55,7 +58,7 @@ class SessionRow:
 
     @property
     def flow(self) -> str:
-        """Whether it goes on, and what it waits for."""
+        """Whether it goes on, and what it waits for: one of ``FLOWS``."""
         session = self.session
         client, broker = session.relay.endpoints
         if not session.relay.active or session.closing is not CloseState.NO or client.halted:
