@@ -25,6 +25,8 @@ FARTHEST: Final = 20_000
 #: What the client is told where the operator says nothing.
 _REASON: Final = "closed by an operator"
 _LONGEST_REASON: Final = 200
+#: Of these all that they may say is known.
+_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {"version": VERSIONS.names, "flow": FLOWS}
 #: No control characters.
 _ON_ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
@@ -45,8 +47,8 @@ def session_handlers(subject: AdminSubject) -> list[Route]:
         _ensure_among(COLUMNS, sort.removeprefix("-"), "sort: no such column")
         for name in query:
             _ensure_among((*FILTERS, "sort", "limit", "offset"), name, "no such parameter")
-        for name, known in {"flow": FLOWS, "version": tuple(VERSIONS.names)}.items():
-            if name in query and not query[name].endswith("*"):
+        for name, known in _KNOWN.items():
+            if name in query:
                 _ensure_among(known, query[name], f"{name}: no such one")
         limit, offset = number_of(query, "limit", 100, 1, MOST), number_of(query, "offset", 0, 0, FARTHEST)
         where = {name: query[name] for name in FILTERS if name in query}
@@ -109,7 +111,9 @@ def session_handlers(subject: AdminSubject) -> list[Route]:
             "Sessions: chosen, sorted, a page of them.",
             parameters=[
                 *(
-                    Parameter(name, f"What `{name}` is, or begins with if `*` is behind it.")
+                    Parameter(name, f"What `{name}` is.", {"type": "string", "enum": list(_KNOWN[name])})
+                    if name in _KNOWN
+                    else Parameter(name, f"What `{name}` is, or begins with if `*` is behind it.")
                     for name in FILTERS
                 ),
                 Parameter(
