@@ -20,7 +20,7 @@ class Visitor(Protocol):
 
 @attrs.define(eq=False)
 class Crowd:
-    """The connections of one address. A dict is a set that revisitors who came first."""
+    """The connections of one address. A dict is a set that remembers who came first."""
 
     #: As many at once.
     most: int
