@@ -42,8 +42,8 @@ def _about_limits(settings: Settings, policies: PolicySet) -> Iterator[str]:
     ]
     if names:
         yield (
-            f"limit {', '.join(names)}: while Redis is away each of {settings.workers} workers takes it divided "
-            f"by {shared.replicas}, and all of them more than it; say replicas: gateways times workers"
+            f"limit {', '.join(names)}: while Redis is away each of {settings.workers} workers takes it "
+            f"divided by {shared.replicas}, all of them more; say replicas: gateways times workers"
         )
 
 
