@@ -22,7 +22,7 @@ MIB = 1 << 20
 CLIENTS = 60
 MESSAGES = 12
 #: Seconds until there is too little memory: some tenths where nothing else runs.
-PATIENCE = 30
+PATIENCE = 60
 
 
 def address_space(pid: int) -> int:
