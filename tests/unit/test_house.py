@@ -43,7 +43,7 @@ DECIDED = {
 
 #: Loops that pause because time itself is what they wait for, and what they do.
 PERIODIC = {
-    "amqpgate.admin.http:_accept": "waits for the system to have memory, or file descriptors, again",
+    "amqpgate.admin.door:_accept": "waits for the system to have memory, or file descriptors, again",
     "amqpgate.broker.server:_keep_alive": "sends heartbeats",
     "amqpgate.conformance.client.served:_beat": "sends heartbeats",
     "amqpgate.conformance.proxy.inner:_beat": "sends heartbeats",
@@ -122,7 +122,6 @@ SET_BY_OTHERS = {
 
 #: What is called from elsewhere, and by whom: libraries.
 CALLED_BY_OTHERS = {
-    "amqpgate.app.webhook:create_ssl_context": "hypercorn",
     "amqpgate.cli:format_commands": "click",
     "amqpgate.inject.manifests:ignore_aliases": "PyYAML",
     "amqpgate.logs:emit": "logging",

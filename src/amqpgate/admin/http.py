@@ -12,10 +12,7 @@ that needs it; in most processes there is none.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import logging
-import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
@@ -23,15 +20,14 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from amqpgate.admin.crowd import Crowd
+from amqpgate.admin.door import MOST_CONNECTIONS, Door
 from amqpgate.admin.endpoint import Endpoints
 from amqpgate.admin.guarding import Rules
 from amqpgate.admin.lifecycle import lifecycle_endpoints
 from amqpgate.admin.probes import OPEN, probe_endpoints
-from amqpgate.admin.simple import SimpleServer
+from amqpgate.admin.simple import IDLE, SimpleServer
 from amqpgate.admin.subject import AdminSubject
 from amqpgate.config import Address, Admin, ListenerTls
-from amqpgate.logs import RECURRING, log_failure
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -40,15 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Connections of one address at once.
-MOST_CONNECTIONS: Final = 256
 #: Seconds for answers and streams that are under way when the gateway ends.
 LAST_WORDS: Final = 1.0
-_BACKLOG: Final = 100
-#: accept fails so when the process or the system has no room for another socket.
-_NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
-#: Seconds until another one is accepted then.
-_BREATH: Final = 0.1
 
 
 def endpoints_of(subject: AdminSubject) -> Endpoints:
@@ -100,7 +89,6 @@ class _Server:
     simple: SimpleServer
     make_application: Callable[[], Starlette]
     over: trio.Event
-    _crowd: Crowd = attrs.field(factory=lambda: Crowd(MOST_CONNECTIONS), init=False)
     _framework: Framework | None = attrs.field(default=None, init=False)
     _loading: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
@@ -112,56 +100,14 @@ class _Server:
     ) -> None:
         """Until ``over``, and `LAST_WORDS` longer. The status is the address as a URL."""
         context = None if tls is None else _context(tls)
-        sock = _listening(address)
-        host, port = sock.getsockname()[:2]
-        sockets = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-        listener: trio.abc.Listener[trio.abc.Stream] = sockets
-        if context is not None:
-            listener = trio.SSLListener(sockets, context, https_compatible=True)
-        scheme = "http" if context is None else "https"
-        async with trio.open_nursery() as connections:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._accept, listener, connections)
-                task_status.started(f"{scheme}://{Address(host, port)}")
-                await self.over.wait()
-                nursery.cancel_scope.cancel()
-            self.simple.end()
-            if self._framework is not None:
-                await self._framework.end()
-            connections.cancel_scope.deadline = trio.current_time() + LAST_WORDS
+        door = Door("the admin interface", self._answer, MOST_CONNECTIONS)
+        await door.serve(address, context, self._end, LAST_WORDS, task_status)
 
-    async def _accept(self, listener: trio.abc.Listener[trio.abc.Stream], connections: trio.Nursery) -> None:
-        """Take connections in. Where there is no room for one there may be a moment later."""
-        async with listener:
-            while True:
-                try:
-                    connections.start_soon(self._talk, await listener.accept())
-                    continue
-                except (MemoryError, SystemError):
-                    pass
-                except OSError as error:
-                    if error.errno not in _NO_ROOM:
-                        raise
-                    log.error("cannot accept: %s", error, extra=RECURRING)
-                with contextlib.suppress(MemoryError):
-                    await trio.sleep(_BREATH)
-
-    async def _talk(self, stream: trio.abc.Stream) -> None:
-        """One connection, which is closed afterwards. What fails on it ends it alone."""
-        try:
-            try:
-                with trio.CancelScope() as scope:
-                    self._crowd.enter(scope)
-                    try:
-                        await self._answer(stream, lambda: self._crowd.moved(scope))
-                    finally:
-                        self._crowd.leave(scope)
-            except Exception:
-                log_failure(log, "a connection of the admin interface failed")
-            finally:
-                await trio.aclose_forcefully(stream)
-        except Exception:
-            log_failure(log, "a connection of the admin interface could not be closed")
+    async def _end(self) -> None:
+        await self.over.wait()
+        self.simple.end()
+        if self._framework is not None:
+            await self._framework.end()
 
     async def _answer(self, stream: trio.abc.Stream, on_moved: Callable[[], None]) -> None:
         rest = await self.simple.serve(stream, on_moved)
@@ -180,7 +126,7 @@ class _Server:
     def _load(self) -> Framework:
         from amqpgate.admin.framework import Framework
 
-        return Framework(self.make_application())
+        return Framework(self.make_application(), IDLE)
 
 
 def _context(tls: ListenerTls) -> ssl.SSLContext:
@@ -188,19 +134,3 @@ def _context(tls: ListenerTls) -> ssl.SSLContext:
     from amqpgate.admin.https import Certificates
 
     return Certificates(tls).context()
-
-
-def _listening(address: Address) -> socket.socket:
-    """A socket that listens there. An IPv6 address takes what the system has it take of IPv4."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((address.host, address.port))
-        sock.listen(_BACKLOG)
-    except BaseException:
-        sock.close()
-        raise
-    return sock

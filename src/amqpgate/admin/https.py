@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
 from typing import Final
 
 from amqpgate.config import ListenerTls
 from amqpgate.gateway.transport.tls import TlsContexts
 
-#: What a TLS handshake may settle on (RFC 7301).
-PROTOCOLS: Final = ("h2", "http/1.1")
+#: What a TLS handshake may settle on (RFC 7301). With HTTP/2 one connection could ask, and take back, any
+#: number of questions at once.
+PROTOCOLS: Final = ("http/1.1",)
 
 
 class Certificates:
     """The newest certificate of one address. Raises ``ConfigError`` where its files cannot be used."""
 
-    def __init__(self, tls: ListenerTls, protocols: Sequence[str] = PROTOCOLS) -> None:
-        self._tls, self._protocols = tls, list(protocols)
+    def __init__(self, tls: ListenerTls) -> None:
+        self._tls = tls
         self._contexts = TlsContexts()
         # What cannot be used is found before there is a socket.
         self._newest()
@@ -35,5 +35,5 @@ class Certificates:
     def _newest(self) -> ssl.SSLContext:
         context = self._contexts.for_listener(self._tls)
         # OpenSSL asks the connection's context, not the socket's, which protocols there are.
-        context.set_alpn_protocols(self._protocols)
+        context.set_alpn_protocols(PROTOCOLS)
         return context

@@ -19,7 +19,7 @@ from amqpgate.telemetry.answers import IncompleteError
 log = logging.getLogger(__name__)
 
 #: Seconds that a connection may take for a request, the silence before it included.
-_IDLE: Final = 5.0
+IDLE: Final = 5.0
 #: Seconds that a peer may take for its TLS handshake, or to read an answer.
 _PATIENCE: Final = 60.0
 _READ: Final = 4096
@@ -47,8 +47,6 @@ class SimpleServer:
             if isinstance(stream, trio.SSLStream):
                 with trio.fail_after(_PATIENCE):
                     await stream.do_handshake()
-                if stream.selected_alpn_protocol() == "h2":
-                    return b""
             return await self._serve(stream, on_moved)
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             return None
@@ -94,11 +92,11 @@ class SimpleServer:
     async def _receive(
         self, stream: trio.abc.Stream, data: bytearray, on_moved: Callable[[], None]
     ) -> plain.PlainRequest | None:
-        """The next request, the first bytes of ``data``; None at the end, and after `_IDLE` seconds.
+        """The next request, the first bytes of ``data``; None at the end, and after `IDLE` seconds.
 
         Raises ``NotPlainError``.
         """
-        with trio.move_on_after(_IDLE) as scope:
+        with trio.move_on_after(IDLE) as scope:
             self._idle.add(scope)
             try:
                 while (request := plain.read(data)) is None:

@@ -6,29 +6,29 @@
 ``GET /readyz``     200
 ==================  ===============================================================================
 
-Neighbours: ``inject`` says what to answer, ``admin.https`` has the certificate; ``cli`` calls this.
+Neighbours: ``inject`` says what to answer, ``admin`` takes in connections (`door`), has the certificate
+(`https`) and speaks HTTP (`framework`); ``cli`` calls this.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import signal
-import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
 
 import attrs
-import hypercorn.config
-import hypercorn.trio
 import trio
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from amqpgate.admin.door import MOST_CONNECTIONS, Door
+from amqpgate.admin.framework import Framework
 from amqpgate.admin.https import Certificates
-from amqpgate.config import ListenerTls
 from amqpgate.errors import ConfigError
 from amqpgate.inject import BadReviewError, Injector, ReviewAnswer, answer
 from amqpgate.logs import RECURRING
@@ -41,6 +41,11 @@ MAX_BODY: Final = 4 << 20
 MAX_HELD: Final = 64 << 20
 #: Seconds for a question to arrive. The API server waits 10 by default, and 30 at most.
 BODY_TIMEOUT: Final = 10.0
+#: Seconds for a TLS handshake, and for what is being answered when the webhook ends.
+_HANDSHAKE: Final = 5.0
+_LAST_WORDS: Final = 5.0
+#: Seconds between requests. Longer than the API server keeps a connection (90 s): so it is never surprised.
+_KEEP_ALIVE: Final = 120.0
 
 
 class _RefusedError(Exception):
@@ -123,46 +128,34 @@ def _tell(given: ReviewAnswer) -> None:
         log.debug("%s: nothing to do", given.pod)
 
 
-class _ServerConfig(hypercorn.config.Config):
-    """How hypercorn serves HTTPS at one address. Raises ``ConfigError`` where its files cannot be used."""
-
-    def __init__(self, address: str, tls: ListenerTls) -> None:
-        self.bind = [address]
-        self.accesslog = None
-        self.errorlog = logging.getLogger("hypercorn.error")
-        # That there is TLS; `create_ssl_context` makes it.
-        self.certfile, self.keyfile = str(tls.cert), str(tls.key)
-        # With HTTP/2 one connection could ask many questions at once.
-        self.alpn_protocols = ["http/1.1"]
-        self.graceful_timeout = 5.0
-        self.ssl_handshake_timeout = 5.0
-        # Longer than the API server keeps one (90 s): so it is never the one that is surprised.
-        self.keep_alive_timeout = 120.0
-        self._certificates = Certificates(tls, self.alpn_protocols)
-
-    def create_ssl_context(self) -> ssl.SSLContext:
-        return self._certificates.context()
-
-
 async def serve(
     settings: Injector,
     *,
     shutdown: Callable[[], Awaitable[None]],
-    task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
+    task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until ``shutdown`` returns. The status is the list of addresses that were bound.
+    """Serve until ``shutdown`` returns. The status is the address that was bound, as a URL.
 
     Raises ``ConfigError`` where there is no certificate, and ``OSError`` where the address is taken.
     """
     if settings.tls is None:
         raise ConfigError("the API server calls webhooks by HTTPS only: say tls with cert and key")
-    await hypercorn.trio.serve(
-        application(settings),  # type: ignore[arg-type]
-        _ServerConfig(str(settings.bind), settings.tls),
-        shutdown_trigger=shutdown,
-        task_status=task_status,
-        mode="asgi",
-    )
+    context = Certificates(settings.tls).context()
+    framework = Framework(application(settings), _KEEP_ALIVE)
+
+    async def talk(stream: trio.abc.Stream, on_moved: Callable[[], None]) -> None:
+        assert isinstance(stream, trio.SSLStream)
+        with contextlib.suppress(trio.BrokenResourceError, trio.TooSlowError):
+            with trio.fail_after(_HANDSHAKE):
+                await stream.do_handshake()
+            await framework.serve(stream, b"", on_moved)
+
+    async def end() -> None:
+        await shutdown()
+        await framework.end()
+
+    door = Door("the webhook", talk, MOST_CONNECTIONS)
+    await door.serve(settings.bind, context, end, _LAST_WORDS, task_status)
 
 
 def run(settings: Injector) -> None:
@@ -179,13 +172,13 @@ async def _run(settings: Injector) -> None:
                 return
 
         async with trio.open_nursery() as root:
-            bound: list[str] = await root.start(_serve_until, settings, signalled)
-            log.info("webhook: %s/inject, sidecars of %s", bound[0], settings.image)
+            bound: str = await root.start(_serve_until, settings, signalled)
+            log.info("webhook: %s/inject, sidecars of %s", bound, settings.image)
 
 
 async def _serve_until(
     settings: Injector,
     shutdown: Callable[[], Awaitable[None]],
-    task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
+    task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     await serve(settings, shutdown=shutdown, task_status=task_status)

@@ -9,6 +9,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import attrs
@@ -16,6 +17,7 @@ import click
 
 from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.config.address import is_loopback
 from amqpgate.pipeline.lake.answers import add_alerts
 from amqpgate.pipeline.lake.table import Lake
 from amqpgate.pipeline.watch.alert import Alert, table_of
@@ -31,6 +33,8 @@ _TOKEN: Final = "AMQPGATE_WEBHOOK_TOKEN"  # noqa: S105 - the variable's name
 _PASSWORD: Final = "AMQPGATE_PUBLISH_PASSWORD"  # noqa: S105 - the variable's name
 _CHANNEL: Final = 1
 _PERSISTENT: Final = 2
+#: Bytes of a routing key (AMQP 0-9-1, section 4.2.5.3).
+_LONGEST_KEY: Final = 255
 
 
 class PrintSink:
@@ -39,7 +43,8 @@ class PrintSink:
     def deliver(self, alerts: Sequence[Alert], number: int) -> None:
         """Print them."""
         for alert in alerts:
-            click.echo(_line(alert))
+            # In ASCII: names of clients must not drive a terminal.
+            click.echo(json.dumps(alert.cloud_event(), default=str))
 
 
 @attrs.frozen
@@ -111,7 +116,7 @@ class _Broker:
 class ExchangeSink:
     """An exchange of a broker: a persistent message for each, confirmed, with the alert's id as its own.
 
-    The routing key is ``KIND.VIRTUAL HOST``.
+    The routing key is ``KIND.VIRTUAL HOST``, of which it has 255 bytes.
     """
 
     url: AmqpUrl
@@ -135,17 +140,16 @@ class ExchangeSink:
             link.open()
             link.ask(_CHANNEL, amqp.ConfirmSelect(), amqp.ConfirmSelectOk)
             for alert in alerts:
-                publish = amqp.BasicPublish(
-                    exchange=self.name, routing_key=f"{alert.kind}.{alert.vhost or ''}"
-                )
+                publish = amqp.BasicPublish(exchange=self.name, routing_key=routing_key_of(alert))
                 properties = amqp.BasicProperties(
                     content_type="application/cloudevents+json",
                     delivery_mode=_PERSISTENT,
                     message_id=alert.id,
                 )
                 link.publish(_CHANNEL, publish, properties, _event(alert))
-            confirmed = 0
-            while confirmed < len(alerts):
+            # Queues confirm in their own order, one or several.
+            waiting = set(range(1, len(alerts) + 1))
+            while waiting:
                 event = link.next()
                 if not isinstance(event, MethodReceived | ContentReceived):
                     continue
@@ -153,11 +157,16 @@ class ExchangeSink:
                     raise Undelivered(f"{self.url.host} does not take a message")
                 if isinstance(event.method, amqp.BasicAck):
                     tag = event.method.delivery_tag
-                    confirmed = tag if event.method.multiple else confirmed + 1
+                    waiting -= {one for one in waiting if one <= tag} if event.method.multiple else {tag}
         except Failure as error:
             raise Undelivered(str(error).removeprefix("amqpgate: ")) from error
         finally:
             link.close()
+
+
+def routing_key_of(alert: Alert) -> str:
+    """That of an alert. The virtual host is what a client claims, with escapes: it may leave no room."""
+    return f"{alert.kind}.{alert.vhost or ''}".encode()[:_LONGEST_KEY].decode(errors="ignore")
 
 
 def web_hook(url: str) -> WebHookSink:
@@ -166,6 +175,14 @@ def web_hook(url: str) -> WebHookSink:
         raise Failure("amqpgate: --webhook takes http:// and https:// only", WRONG)
     if "@" in url.split("://", 1)[1].split("/", 1)[0]:
         raise Failure(f"amqpgate: --webhook: no password in a URL; {_TOKEN} is sent as a bearer token", WRONG)
+    if (
+        os.environ.get(_TOKEN)
+        and not url.startswith("https://")
+        and not is_loopback(urlsplit(url).hostname or "")
+    ):
+        raise Failure(
+            f"amqpgate: --webhook: {_TOKEN} would cross the network in the clear: say https://", WRONG
+        )
     return WebHookSink(url)
 
 

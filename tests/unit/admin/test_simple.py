@@ -5,113 +5,19 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
-import ssl
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
 
-import attrs
 import pytest
 import trio
 import trustme
 
 from amqpgate.admin import http, simple
-from amqpgate.admin.http import _Server, serve_admin
 from amqpgate.admin.simple import SimpleServer
-from amqpgate.app.wiring import build
-from amqpgate.config import parse
 from amqpgate.operator.single import SingleGateway
-
-T = TypeVar("T")
-
-SETTINGS = """
-listeners: [{name: main, bind: "127.0.0.1:0"}]
-upstreams: [{name: broker, host: 127.0.0.1}]
-admin: {bind: "127.0.0.1:0"%s}
-"""
-
-
-@attrs.define
-class Interface:
-    """One that is served."""
-
-    port: int
-    loaded: list[str]
-    over: trio.Event
-    ended: trio.Event
-    authority: trustme.CA | None = None
-
-    @contextmanager
-    def dial(self, *protocols: str) -> Iterator[socket.socket]:
-        sock = socket.create_connection(("127.0.0.1", self.port), timeout=20)
-        if self.authority is not None:
-            context = ssl.create_default_context()
-            self.authority.configure_trust(context)
-            context.set_alpn_protocols(protocols)
-            sock = context.wrap_socket(sock, server_hostname="localhost")
-        with closing(sock):
-            yield sock
-
-
-@pytest.fixture
-async def open_interface(
-    tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., object]:
-    loaded: list[str] = []
-    load = _Server._load
-
-    def noted(server: _Server) -> object:
-        loaded.append("framework")
-        return load(server)
-
-    monkeypatch.setattr(_Server, "_load", noted)
-
-    async def open_it(authority: trustme.CA | None = None, more: str = "") -> Interface:
-        if authority is not None:
-            leaf = authority.issue_cert("localhost")
-            leaf.private_key_pem.write_to_path(tmp_path / "key")
-            leaf.cert_chain_pems[0].write_to_path(tmp_path / "cert")
-            more += ", tls: {cert: cert, key: key}"
-        settings = parse(SETTINGS % more, {}, file=str(tmp_path / "amqpgate.yaml"))
-        gateway = build(settings)
-        over, ended = trio.Event(), trio.Event()
-
-        async def serve(task_status: trio.TaskStatus[list[str]]) -> None:
-            assert settings.admin is not None
-            await serve_admin(
-                settings.admin, SingleGateway(gateway), shutdown=over.wait, task_status=task_status
-            )
-            ended.set()
-
-        (address,) = await nursery.start(serve)
-        return Interface(int(address.rpartition(":")[2]), loaded, over, ended, authority)
-
-    return open_it
-
-
-def get(path: str, *more: str, method: str = "GET") -> bytes:
-    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", *more, "", ""]).encode()
-
-
-def answer(sock: socket.socket) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of the next answer."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        piece = sock.recv(1)
-        assert piece, data
-        data += piece
-    first, *lines = data.decode().strip().split("\r\n")
-    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
-    body = b""
-    while len(body) < int(headers["content-length"]):
-        body += sock.recv(int(headers["content-length"]) - len(body))
-    return int(first.split()[1]), headers, body
-
-
-async def aside(do: Callable[[], T]) -> T:
-    return await trio.to_thread.run_sync(do)
+from tests.unit.admin.interfaces import answer, aside, get
 
 
 async def test_probes_load_nothing(open_interface: Callable[..., object]) -> None:
@@ -203,11 +109,6 @@ async def test_so_it_does_with_tls(open_interface: Callable[..., object]) -> Non
             assert served.loaded == []
             sock.sendall(get("/openapi.json"))
             assert answer(sock)[0] == 200
-        with served.dial("h2") as sock:
-            # The preface and empty SETTINGS (RFC 9113, section 3.4): SETTINGS come back.
-            sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
-            head = sock.recv(9)
-            assert head[3] == 4
 
     await aside(ask)
     assert served.loaded == ["framework"]
@@ -254,7 +155,7 @@ async def test_silent_connections_end_with_it(
     open_interface: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "LAST_WORDS", 1000.0)
-    monkeypatch.setattr(simple, "_IDLE", 1000.0)
+    monkeypatch.setattr(simple, "IDLE", 1000.0)
     served = await open_interface()
 
     def silent(first: bytes) -> socket.socket:

@@ -112,7 +112,7 @@ async def test_a_replaced_certificate_is_shown_to_who_comes_then(
     await trio.to_thread.run_sync(ask)
 
 
-async def test_http_2_is_spoken_with_every_certificate(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_http_2_is_spoken_with_no_certificate(tmp_path: Path, nursery: trio.Nursery) -> None:
     authority = trustme.CA()
     write_papers(tmp_path, authority)
     address = await serve(tmp_path, nursery)
@@ -122,9 +122,9 @@ async def test_http_2_is_spoken_with_every_certificate(tmp_path: Path, nursery: 
             assert isinstance(connection.sock, ssl.SSLSocket)
             return connection.sock.selected_alpn_protocol()
 
-    assert await trio.to_thread.run_sync(spoken) == "h2"
+    assert await trio.to_thread.run_sync(spoken) == "http/1.1"
     write_papers(tmp_path, authority)
-    assert await trio.to_thread.run_sync(spoken) == "h2"
+    assert await trio.to_thread.run_sync(spoken) == "http/1.1"
 
 
 async def test_without_a_certificate_there_is_no_interface(tmp_path: Path) -> None:

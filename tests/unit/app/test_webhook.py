@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import signal
@@ -11,6 +12,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -21,7 +23,9 @@ import trio
 import trustme
 from starlette.types import Message
 
+from amqpgate.app import webhook as webhook_server
 from amqpgate.app.webhook import MAX_BODY, MAX_HELD, application
+from amqpgate.config import Address, ListenerTls
 from amqpgate.inject import Injector
 from tests.support.ports import free_port
 from tests.unit.inject.pods import URL, container, env, pod
@@ -37,7 +41,7 @@ class Webhook:
     folder: Path
     ca: trustme.CA
     port: int
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | None
 
     def connect(self, ca: trustme.CA | None = None) -> http.client.HTTPSConnection:
         """A connection that trusts one authority, and asks for the service's name."""
@@ -222,3 +226,52 @@ async def test_what_half_sent_questions_take_is_bounded(autojump_clock: trio.abc
     # Their room is free again.
     await app(scope, later.receive, later.send)
     assert later.status == 408
+
+
+@pytest.mark.parametrize("offered", [["h2"], ["h2", "http/1.1"]])
+def test_http_2_is_not_spoken(webhook: Webhook, offered: list[str]) -> None:
+    """Nor said to be; and who speaks it unasked is told so."""
+    context = ssl.create_default_context()
+    webhook.ca.configure_trust(context)
+    context.set_alpn_protocols(offered)
+    with context.wrap_socket(
+        socket.create_connection(("127.0.0.1", webhook.port), timeout=20), server_hostname=NAME
+    ) as sock:
+        assert sock.selected_alpn_protocol() == ("http/1.1" if "http/1.1" in offered else None)
+        # The preface and empty SETTINGS (RFC 9113, section 3.4).
+        sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
+        assert sock.recv(13) == b"HTTP/1.1 505 "
+
+
+async def test_the_idlest_gives_way_where_there_are_many(
+    tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before TLS, too, and where a question is said in part."""
+    monkeypatch.setattr(webhook_server, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(webhook_server, "_HANDSHAKE", 1000.0)
+    ca = trustme.CA()
+    write_papers(tmp_path, ca)
+    tls = ListenerTls(cert=tmp_path / "tls.crt", key=tmp_path / "tls.key")
+    settings = Injector(bind=Address("127.0.0.1", 0), tls=tls)
+    over = trio.Event()
+    address: str = await nursery.start(partial(webhook_server.serve, settings, shutdown=over.wait))
+    hook = Webhook(tmp_path, ca, int(address.rpartition(":")[2]), None)
+
+    def ask() -> None:
+        with contextlib.ExitStack() as opened:
+            silent = opened.enter_context(socket.create_connection(("127.0.0.1", hook.port), timeout=20))
+            slow = [opened.enter_context(contextlib.closing(hook.connect())) for _ in range(3)]
+            headers = b"Host: h\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+            for connection in slow:
+                connection.sock.sendall(b"POST /inject HTTP/1.1\r\n" + headers)
+            assert hook.ask("", path="/livez", method="GET") == (200, "ok\n")
+            assert silent.recv(1) == b""
+            # The others stay.
+            for connection in slow:
+                assert isinstance(connection.sock, ssl.SSLSocket)
+                connection.sock.settimeout(0.1)
+                with pytest.raises(TimeoutError):
+                    connection.sock.recv(1)
+
+    await trio.to_thread.run_sync(ask)
+    over.set()

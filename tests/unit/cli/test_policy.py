@@ -238,6 +238,34 @@ class TestCheck:
         assert policy("check", folder).exit_code == 0
         assert policy("check", folder, "--strict").exit_code == 1
 
+    def test_limits_of_several_workers_are_warned_of_where_each_would_take_them(self, folder: Path) -> None:
+        """Those that are not shared by Redis the workers count together, and so there is nothing to say."""
+        settings = folder.parent / "amqpgate.yaml"
+        limit = (
+            "apiVersion: amqpgate.io/v1alpha1\nkind: RatePolicy\nmetadata: {name: r}\n"
+            "spec: {subjects: [{user: bob}], limits: [{id: one, messages: 5/s, shared: %s}]}\n"
+        )
+
+        def said(shared: str, more: str) -> list[str]:
+            (folder / "one.yaml").write_text(limit % shared)
+            settings.write_text(
+                "listeners: [{name: a, bind: '127.0.0.1:0'}]\nupstreams: [{name: b, host: 127.0.0.1}]\n"
+                + more
+            )
+            result = policy("check", folder, "--config", settings, "--strict")
+            assert result.exit_code == (0 if result.output == "0 problems, 0 notes\n" else 1)
+            return result.output.splitlines()[:-1]
+
+        redis = "workers: %d\nsharedLimits: {redis: 'redis://localhost', replicas: %d%s}\n"
+        (note,) = said("true", redis % (3, 2, ""))
+        assert note.startswith(
+            f"{settings}: note: limit r/one: while Redis is away each of 3 workers takes it"
+        )
+        assert said("true", redis % (3, 3, "")) == []
+        assert said("true", redis % (3, 2, ", whenAway: closed")) == []
+        assert said("false", redis % (3, 2, "")) == []
+        assert said("false", "workers: 3\n") == []
+
     def test_every_document_that_is_not_valid_says_where(self, folder: Path) -> None:
         (folder / "one.yaml").write_text(
             ACCESS.replace("effect: allow", "effect: permit") + "---\n" + ACCESS.replace("bob.}", "1}")

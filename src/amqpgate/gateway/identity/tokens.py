@@ -31,6 +31,8 @@ JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | Non
 
 _SEGMENT: Final = re.compile(rb"[A-Za-z0-9_-]+")
 _NOT_BASE64: Final = re.compile(rb"[^A-Za-z0-9+/_-]+")
+#: Some readers of JSON pass over it (RFC 8259, section 8.1).
+_BOM: Final = b"\xef\xbb\xbf"
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 
 #: What `typ` may say. Other tokens that an issuer signs are not for logins (RFC 8725, section 3.11).
@@ -77,14 +79,16 @@ def looks_like_token(password: bytes) -> bool:
     not be verified. Compact JWS and JWE start with a JSON object in base64, and have dots; in JSON form they
     are an object with a payload, or a ciphertext.
     """
-    if password.lstrip().startswith(b"{"):
-        return b'"payload"' in password or b'"ciphertext"' in password
+    if password.removeprefix(_BOM).lstrip().startswith(b"{"):
+        # A name in JSON may be written by escapes, too.
+        return any(sign in password for sign in (b'"payload"', b'"ciphertext"', b"\\u"))
     if password.count(b".") < 2:
         return False
     head = _NOT_BASE64.sub(b"", password.partition(b".")[0]).translate(_URL_SAFE)
     if len(head) % 4 == 1:
         head = head[:-1]
-    return base64.b64decode(head + b"=" * (-len(head) % 4)).lstrip().startswith(b"{")
+    data = base64.b64decode(head + b"=" * (-len(head) % 4))
+    return data.removeprefix(_BOM).lstrip().startswith(b"{")
 
 
 def read_token(token: bytes) -> UnverifiedToken:

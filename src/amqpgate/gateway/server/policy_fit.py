@@ -16,13 +16,35 @@ from amqpgate.yamldoc import nearest
 
 def notes_on(settings: Settings, policies: PolicySet) -> tuple[str, ...]:
     """What an operator must know who relies on these policies."""
-    return (*_about_audit(settings, policies), *_about_tokens(settings, policies))
+    return (
+        *_about_audit(settings, policies),
+        *_about_tokens(settings, policies),
+        *_about_limits(settings, policies),
+    )
 
 
 def _about_audit(settings: Settings, policies: PolicySet) -> Iterator[str]:
     if policies.audits and settings.audit is None:
         names = ", ".join(policy.metadata.name for policy in policies.audits)
         yield f"AuditPolicy {names}: no audit records are written, for the settings have no `audit`"
+
+
+def _about_limits(settings: Settings, policies: PolicySet) -> Iterator[str]:
+    """Shared limits that the workers of this gateway alone would exceed. Other limits they count together."""
+    shared = settings.shared_limits
+    if shared is None or shared.when_away != "local" or settings.workers <= shared.replicas:
+        return
+    names = [
+        f"{one.metadata.name}/{limit.id}"
+        for one in policies.rates
+        for limit in one.spec.limits
+        if limit.shared
+    ]
+    if names:
+        yield (
+            f"limit {', '.join(names)}: while Redis is away each of {settings.workers} workers takes it "
+            f"divided by {shared.replicas}, all of them more; say replicas: gateways times workers"
+        )
 
 
 def _about_tokens(settings: Settings, policies: PolicySet) -> Iterator[str]:

@@ -130,7 +130,7 @@ class Limit:
     concurrent: int | None = attrs.field(
         default=None,
         validator=attrs.validators.optional(between(1)),
-        metadata=doc("connections open at once, in each process"),
+        metadata=doc("connections open at once, of all `workers` of a gateway"),
     )
     burst: Seconds = attrs.field(
         default=Seconds(1.0),
@@ -178,7 +178,7 @@ class Limit:
         if self.concurrent is not None and self.action == "delay":
             raise Invalid("nobody can be made to leave: say action: reject, or close", "concurrent")
         if self.concurrent is not None and self.shared:
-            raise Invalid("is counted in each process; give it a limit of its own, not shared", "concurrent")
+            raise Invalid("is counted in each gateway; give it a limit of its own, not shared", "concurrent")
         if self.action != "delay":
             for name in DELIVERED:
                 if name in limited:

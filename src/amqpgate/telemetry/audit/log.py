@@ -154,8 +154,8 @@ class AuditLog:
 
     @property
     def is_down(self) -> bool:
-        """Whether records are not written, because of a defect."""
-        return self._writer.is_down
+        """Whether records are not written because of a defect, or can neither be written nor wait."""
+        return self._writer.is_down or (self._writer.is_failing and self._held() >= self._max_queue)
 
     def counts(self) -> Counts:
         """What became of all records so far."""

@@ -95,6 +95,11 @@ class Writer:
         """Whether nothing is written because of a defect. A full disk is none: records wait for room."""
         return self._is_down or (self._thread.ident is not None and not self._thread.is_alive())
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether what was tried last could not be written, and is tried again."""
+        return self._failing
+
     def queued(self) -> tuple[int, int]:
         """Events, and rows of usage, that wait."""
         events, usage = (self._taken[sort] - self.written[sort] - self.dropped[sort] for sort in self._taken)

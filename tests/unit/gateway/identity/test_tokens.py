@@ -146,6 +146,9 @@ def test_whatever_a_lenient_reader_takes_looks_like_one(
         (b"eyJhbGciOiJub25lIn0.e30.", True),
         (b' {"payload":"e30","signatures":[]}', True),
         (b'{"ciphertext":""}', True),
+        (b'{"p\\u0061yload":"e30","signatures":[]}', True),
+        (b'\xef\xbb\xbf{"payload":"e30"}', True),
+        (base64.b64encode(b'\xef\xbb\xbf{"alg":"x"}') + b".e30.c2ln", True),
         (b"\xff\x00.\xff.\xff", False),
     ],
 )

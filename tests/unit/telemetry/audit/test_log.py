@@ -380,6 +380,21 @@ def test_it_is_down_while_it_does_not_write(monkeypatch: pytest.MonkeyPatch) -> 
     assert not log.stop(0)
 
 
+def test_it_is_down_where_the_disk_is_full_and_no_more_can_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_RETRY", 0.01)
+    gate = Gate()
+    log = started(gate, max_queue=2 * EVENT_BYTES)
+    gate.refusals = 1 << 60
+    log.event(ORIGIN, "denied", NOW)
+    until(lambda: log.counts().failed_writes > 0)
+    assert not log.is_down, "there is room in memory"
+    log.event(ORIGIN, "denied", NOW)
+    assert log.is_down
+    gate.refusals = 0
+    until(lambda: not log.is_down)
+    assert log.stop(60)
+
+
 def test_records_of_which_no_piece_can_be_made_are_lost_alone_and_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
