@@ -76,7 +76,7 @@ class Upcalls:
         upstream, channels = session.upstream, session.channels
         lane = session.relay.endpoints[side].lane
         lane.ready_at = 0.0
-        if not is_client and channels.behind and result in _BEHIND and channels.is_behind(frame):
+        if channels.behind and result in _BEHIND and channels.is_behind(side, frame):
             return False
         try:
             if result > tables.LAST_HARMLESS:
@@ -223,7 +223,7 @@ class Upcalls:
                 raise too_many_channels(len(channels), session.facts.channel_max)
             allows(session, channel, method)
             passed(session, channel, method)
-            session.channels.states.add(channel)
+            session.channels.opens(channel)
             for observer in session.session_policies.observers:
                 # Of a link's channels it is not heard when they open.
                 observer.asked(channel, method, "", session.upstream.answers_opens)
