@@ -34,7 +34,7 @@ _MADE: Final[dict[tuple[int, ...], tuple[tuple[object, ...], amqp.ConnectionStar
 
 
 def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.ConnectionStart:
-    """The start that goes for all of these clusters: the same object each time, until one of them says another.
+    """The start that goes for all of these clusters: the same object until one of them says another.
 
     What is derived from it is asked for by its identity.
     """

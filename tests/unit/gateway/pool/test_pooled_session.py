@@ -33,7 +33,7 @@ def test_each_hears_what_is_said_on_its_channels_under_its_own_numbers(shared: S
 
 
 def test_clients_that_came_and_went_leave_nothing(shared: Stage) -> None:
-    """Neither those that leave in order nor those that are gone, whether they had said who they are or not."""
+    """Neither those that leave in order nor those that are gone, logged in or not."""
     client, broker = pooled(shared)
 
     def visits(count: int) -> None:
