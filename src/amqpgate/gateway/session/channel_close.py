@@ -265,12 +265,6 @@ class SessionChannels:
             return side is Side.UPSTREAM and frame[7:11] != _CLOSE_OK
         return True
 
-    def opens(self, channel: int) -> None:
-        """The client opens it."""
-        self.states.add(channel)
-        if self.behind and self.behind.get(channel) is Side.CLIENT:
-            del self.behind[channel]
-
     def is_dropping(self, channel: int) -> bool:
         """Whether the broker has closed the channel, and drops what the client sends on it."""
         state = self.states.remembered(channel)
@@ -312,11 +306,10 @@ class SessionChannels:
                 self.late = {}
             self.late[channel] = self.late.get(channel, 0) + late
         self._settle(channel, close, late)
-        if not is_answer:
+        if not is_answer or not self.upstream.closes_once:
             # RabbitMQ says its close behind a message; ours may be heard amid it.
-            self._leave_behind(channel, Side.CLIENT)
-        elif not self.upstream.closes_once:
-            self._leave_behind(channel, Side.UPSTREAM)
+            self.behind = self.behind or {}
+            self.behind[channel] = Side.UPSTREAM if is_answer else Side.CLIENT
 
     def broker_closes(self, channel: int, method: Method) -> None:
         close = self.states.of(channel).closing()
@@ -395,9 +388,12 @@ class SessionChannels:
                 del self.behind[channel]
             self.upstream.settled(channel, late)
 
-    def _leave_behind(self, channel: int, side: Side) -> None:
-        self.behind = self.behind or {}
-        self.behind[channel] = side
+
+def opened(channels: SessionChannels, channel: int) -> None:
+    """The client opens it."""
+    channels.states.add(channel)
+    if channels.behind and channels.behind.get(channel) is Side.CLIENT:
+        del channels.behind[channel]
 
 
 def unheard(channels: SessionChannels) -> None:
