@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -20,3 +21,10 @@ def uncollected() -> Iterator[None]:
 def living(kind: type) -> int:
     """How many there are in memory, whether anything leads there or not."""
     return sum(type(one) is kind for one in gc.get_objects())
+
+
+def held() -> Counter[str]:
+    """How many objects of amqpgate's classes lead from somewhere, by the names of their classes."""
+    gc.collect()
+    kinds = [type(one) for one in gc.get_objects()]
+    return Counter(kind.__qualname__ for kind in kinds if str(kind.__module__).startswith("amqpgate."))

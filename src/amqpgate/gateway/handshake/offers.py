@@ -7,6 +7,7 @@ every broker of AMQP 0-9-1 has.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import attrs
 
@@ -26,8 +27,28 @@ _USUAL = Tune(frame_max=USUAL_FRAME_MAX, channel_max=2047, heartbeat=60)
 _PERSONAL = ("cluster_name",)
 
 
+#: Starts that are kept: brokers and settings choose them.
+_MOST: Final = 64
+#: By the ids of all that one is made of, which are their own while that is kept.
+_MADE: Final[dict[tuple[int, ...], tuple[tuple[object, ...], amqp.ConnectionStart]]] = {}
+
+
 def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.ConnectionStart:
-    """The start that goes for all of these clusters."""
+    """The start that goes for all of these clusters: the same object until one of them says another.
+
+    What is derived from it is asked for by its identity.
+    """
+    parts = (listener, *(part for cluster in clusters for part in (cluster.settings, cluster.start)))
+    ids = tuple([id(part) for part in parts])
+    known = _MADE.get(ids)
+    if known is None:
+        if len(_MADE) >= _MOST:
+            _MADE.clear()
+        known = _MADE[ids] = parts, _start_for(clusters, listener)
+    return known[1]
+
+
+def _start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.ConnectionStart:
     known = [cluster.start for cluster in clusters if cluster.start is not None]
     usual = f"{PLAIN} {AMQPLAIN}".encode()
     unknown = amqp.ConnectionStart(0, 9, OWN_PROPERTIES, usual, b"en_US")

@@ -189,9 +189,10 @@ class SessionChannels:
     #: Channel -> close-oks that the client does not wait for any more: it was closed by the broker
     #: meanwhile, and may use the number again. They come before all that concerns its next use.
     late: dict[int, int] | None = None
-    #: Channels that the broker has closed, and the client has answered: what the broker said before it heard
-    #: that may still come. Until a number's next use is over.
-    behind: set[int] | None = None
+    #: Closed channels, and who may still send what was begun before it heard of the close: the broker, which
+    #: closed it, until the number's next use is over; or, where the gateway closed it, the client, which
+    #: may have been amid a message, until it opens the number again.
+    behind: dict[int, Side] | None = None
     #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
     owned: dict[str, None] | None = None
     #: What the broker is asked of a queue, or has answered. One at a time: the client's method waits for it.
@@ -253,14 +254,16 @@ class SessionChannels:
         state = self.states.remembered(channel)
         return state is not None and state.close is not None and state.close.up is not None
 
-    def is_behind(self, frame: memoryview) -> bool:
-        """Whether a frame is what the broker said behind its close: it is for nobody."""
+    def is_behind(self, side: Side, frame: memoryview) -> bool:
+        """Whether a frame is what a peer began before it heard of the channel's close: it is for nobody."""
         if not self.behind:
             return False
         channel = int.from_bytes(frame[1:3], "big")
-        if channel not in self.behind or channel in self.states:
+        if self.behind.get(channel) is not side or channel in self.states:
             return False
-        return frame[0] != FRAME_METHOD or frame[7:11] != _CLOSE_OK
+        if frame[0] == FRAME_METHOD:
+            return side is Side.UPSTREAM and frame[7:11] != _CLOSE_OK
+        return True
 
     def is_dropping(self, channel: int) -> bool:
         """Whether the broker has closed the channel, and drops what the client sends on it."""
@@ -303,9 +306,10 @@ class SessionChannels:
                 self.late = {}
             self.late[channel] = self.late.get(channel, 0) + late
         self._settle(channel, close, late)
-        if is_answer and not self.upstream.closes_once:
-            self.behind = self.behind or set()
-            self.behind.add(channel)
+        if not is_answer or not self.upstream.closes_once:
+            # RabbitMQ says its close behind a message; ours may be heard amid it.
+            self.behind = self.behind or {}
+            self.behind[channel] = Side.UPSTREAM if is_answer else Side.CLIENT
 
     def broker_closes(self, channel: int, method: Method) -> None:
         close = self.states.of(channel).closing()
@@ -380,9 +384,16 @@ class SessionChannels:
     def _settle(self, channel: int, close: ChannelClose, late: int = 0) -> None:
         if close.up is None and close.down is None:
             self.forget(channel)
-            if self.behind is not None:
-                self.behind.discard(channel)
+            if self.behind and self.behind.get(channel) is Side.UPSTREAM:
+                del self.behind[channel]
             self.upstream.settled(channel, late)
+
+
+def opened(channels: SessionChannels, channel: int) -> None:
+    """The client opens it."""
+    channels.states.add(channel)
+    if channels.behind and channels.behind.get(channel) is Side.CLIENT:
+        del channels.behind[channel]
 
 
 def unheard(channels: SessionChannels) -> None:

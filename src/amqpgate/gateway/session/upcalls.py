@@ -16,6 +16,7 @@ from amqpgate.datapath.scanner import Flow, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import channel_windows, requeue, settlement
+from amqpgate.gateway.session.channel_close import opened
 from amqpgate.gateway.session.client_methods import allows, decide, passed
 from amqpgate.gateway.session.conditional_delete import holds_up
 from amqpgate.gateway.session.connection_close import pass_on
@@ -76,7 +77,7 @@ class Upcalls:
         upstream, channels = session.upstream, session.channels
         lane = session.relay.endpoints[side].lane
         lane.ready_at = 0.0
-        if not is_client and channels.behind and result in _BEHIND and channels.is_behind(frame):
+        if channels.behind and result in _BEHIND and channels.is_behind(side, frame):
             return False
         try:
             if result > tables.LAST_HARMLESS:
@@ -223,7 +224,7 @@ class Upcalls:
                 raise too_many_channels(len(channels), session.facts.channel_max)
             allows(session, channel, method)
             passed(session, channel, method)
-            session.channels.states.add(channel)
+            opened(session.channels, channel)
             for observer in session.session_policies.observers:
                 # Of a link's channels it is not heard when they open.
                 observer.asked(channel, method, "", session.upstream.answers_opens)

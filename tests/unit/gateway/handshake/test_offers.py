@@ -24,6 +24,17 @@ def test_only_what_all_of_them_offer() -> None:
     assert alone.server_properties.get("cluster_name") == "x"
 
 
+def test_it_is_made_once_until_a_broker_says_another() -> None:
+    """What is made of a start is kept by its identity: a new one for each client would be found by nobody."""
+    a, b, to = cluster(mechanisms=b"PLAIN"), cluster(mechanisms=b"PLAIN", confirms=True), listener()
+    assert isinstance(to, Listener)
+    start = start_for([a, b], to)
+    assert start_for([a, b], to) is start
+    assert start_for([b], to) is not start
+    a.heard(amqp.ConnectionStart(mechanisms=b"PLAIN", locales=b"de_DE"))
+    assert start_for([a, b], to).locales == b"de_DE"
+
+
 def test_external_is_offered_where_it_is_known_whom_it_means(tmp_path: Path) -> None:
     for name in ("cert", "key", "ca"):
         (tmp_path / name).touch()

@@ -10,7 +10,8 @@ from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.pool.pooled import asked, joined, opened, pooled
+from tests.unit.gateway.memory import held
+from tests.unit.gateway.pool.pooled import asked, joined, logged_in, opened, pooled
 
 
 def answered(client: Talker, broker: Talker, channel: int, there: int) -> None:
@@ -29,6 +30,29 @@ def test_each_hears_what_is_said_on_its_channels_under_its_own_numbers(shared: S
     assert client.expect_content(amqp.BasicReturn, 1).method.routing_key == "1"
     heard = [other.expect_content(amqp.BasicReturn, channel).method.routing_key for channel in (7, 1)]
     assert heard == ["3", "2"]
+
+
+def test_clients_that_came_and_went_leave_nothing(shared: Stage) -> None:
+    """Neither those that leave in order nor those that are gone, logged in or not."""
+    client, broker = pooled(shared)
+
+    def visits(count: int) -> None:
+        for _ in range(count):
+            logged_in(shared).bye()
+            logged_in(shared).reset()
+            half = shared.client()
+            half.octets(amqp.PROTOCOL_HEADER)
+            half.expect(amqp.ConnectionStart)
+            half.reset()
+
+    visits(5)
+    eventually(lambda: len(shared.running.gateway.sessions) == 1)
+    before = held()
+    visits(15)
+    eventually(lambda: len(shared.running.gateway.sessions) == 1)
+    # The test's clients have these.
+    eventually(lambda: (held() - before).keys() <= {"FrameDecoder"})
+    answered(client, broker, 1, 1)
 
 
 def test_who_goes_amid_a_message_leaves_no_half_of_it(shared: Stage) -> None:

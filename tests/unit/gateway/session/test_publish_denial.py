@@ -70,6 +70,51 @@ def test_a_client_may_answer_a_refusal_in_the_middle_of_its_message(guarded: Sta
     assert broker.expect_content(amqp.BasicPublish, 1).body == b"z"
 
 
+@pytest.mark.parametrize("begun", [1, 2, 3], ids=["method", "header", "body"])
+def test_what_is_left_of_a_message_may_come_behind_the_answer_to_its_refusal(
+    guarded: Stage, begun: int
+) -> None:
+    """RabbitMQ would have closed the channel behind the message: no answer to that comes amid it."""
+    client, broker = guarded.opened(2)
+    frames = published_in_pieces("no")
+    client.octets(b"".join(frames[:begun]))
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    client.expect(amqp.ChannelClose, 1)
+    client.say(amqp.ChannelCloseOk(), 1)
+    client.octets(b"".join(frames[begun:]))
+    client.publish(b"beside it", "key", exchange="ok", channel=2)
+    assert broker.expect_content(amqp.BasicPublish, 2).body == b"beside it"
+    through(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk())
+    client.publish(b"z", "", exchange="ok")
+    assert broker.expect_content(amqp.BasicPublish, 1).body == b"z"
+
+
+def test_content_on_a_channel_that_is_open_anew_is_no_rest(guarded: Stage) -> None:
+    client, broker = guarded.opened()
+    frames = published_in_pieces("no")
+    client.octets(frames[0])
+    refused(client, broker, (60, 40))
+    client.say(amqp.ChannelClose(200), 1)
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    client.expect(amqp.ChannelCloseOk, 1)
+    client.octets(frames[1])
+    assert client.expect(amqp.ConnectionClose).reply_code == 505
+
+
+def published_in_pieces(exchange: str) -> list[bytes]:
+    """Method, header and three bodies."""
+    publish = amqp.BasicPublish(exchange=exchange)
+    octets = content_frames(1, publish, amqp.BasicProperties(), b"x" * 12000, 4096)
+    frames = []
+    while octets:
+        size = int.from_bytes(octets[3:7], "big") + 8
+        frames.append(octets[:size])
+        octets = octets[size:]
+    return frames
+
+
 def test_confirms_and_deliveries_from_before_a_refusal_arrive(guarded: Stage) -> None:
     client, broker = guarded.opened()
     client.publish(b"first", "", exchange="ok")
