@@ -10,7 +10,7 @@ from amqpgate.wire.v0_10.sequences import ids_of
 from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.client_0_10 import Client010, Message
 
-from .clients import Client
+from .clients import Client, Pace
 from .history import Kind, runs
 from .line import HEARTBEAT
 from .message import body_of, lane_of, message_id, name_in
@@ -50,10 +50,12 @@ class Publisher010(_Client010):
         with self.dial() as client:
             session, batch = client.session(), 0
             transfer = amqp.MessageTransfer(destination=b"", accept_mode=1)
+            pace = Pace(self.plan.rate / max(1, self.plan.publishers))
             while self.is_wanted:
-                if not self.crew.has_room:
+                if not (self.crew.has_room and pace.has_come()):
                     client.rest(0.05)
                     continue
+                pace.took(BATCH)
                 turn, first = batch % len(self.plan.queues), batch // len(self.plan.queues) * BATCH
                 lane = lane_of(self.number, self.epoch, turn)
                 delivery = amqp.DeliveryProperties(

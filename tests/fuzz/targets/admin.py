@@ -191,6 +191,7 @@ async def ask(
         nursery.cancel_scope.cancel()
     # Its descriptors are not left to whoever collects cycles.
     gateway.pump.close()
+    gateway.registry.fibers.close()
     # What waits for the gateway's own tasks, which do not run here, has not begun to answer.
     answer.status = answer.status or 299
     return answer

@@ -23,6 +23,7 @@ def test_every_path_is_in_it_with_what_it_needs() -> None:
         routes = application(subject, endpoints_of(subject), None, over=trio.Event()).routes
     finally:
         gateway.pump.close()
+        gateway.registry.fibers.close()
     assert all(isinstance(route, Path) for route in routes)
     told = document([route for route in routes if isinstance(route, Route)])
     assert told["openapi"] == "3.1.0"

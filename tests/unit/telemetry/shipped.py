@@ -62,6 +62,7 @@ def gateway() -> Iterator[Gateway]:
         yield made
     finally:
         made.pump.close()
+        made.registry.fibers.close()
 
 
 def families() -> dict[str, str]:

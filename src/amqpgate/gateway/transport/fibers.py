@@ -198,9 +198,13 @@ class Fibers:
                 fiber = self._soon.popleft()
                 if fiber.proceed():
                     self._end(fiber)
-            self.epoll.close()
-            self._timer.close()
-            os.close(self._event)
+            self.close()
+
+    def close(self) -> None:
+        """Give its descriptors back. ``run`` does so; this is for who never ran it."""
+        self.epoll.close()
+        self._timer.close()
+        os.close(self._event)
 
     def _cancel_all(self) -> None:
         for fiber in list(self._all):

@@ -40,6 +40,7 @@ def made() -> Iterator[list[Gateway]]:
     yield gateways
     for gateway in gateways:
         gateway.pump.close()
+        gateway.registry.fibers.close()
 
 
 def assemble(made: list[Gateway], more: str = "", policies: PolicySet | None = None) -> Gateway:
