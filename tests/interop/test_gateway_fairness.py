@@ -93,3 +93,56 @@ def test_a_neighbour_is_answered_while_a_flood_goes_on(
         assert told.message_count == FLOOD
         consumer.ask(amqp.BasicConsume(queue="flood", no_ack=True), amqp.BasicConsumeOk, 1)
         assert [consumer.expect_content(amqp.BasicDeliver).body for _ in bodies] == bodies
+
+
+BODIES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AuditPolicy
+metadata: {name: bodies}
+spec:
+  subjects: [{user: guest}]
+  rules: [{id: all, operations: [basic.publish], level: body}]
+"""
+
+
+def test_a_neighbour_has_its_records_while_a_flood_fills_the_queue_of_the_audit(
+    rabbitmq: RabbitMQ, tmp_path: Path
+) -> None:
+    """Messages are captured faster than records are written."""
+    rabbitmq.fresh_vhost(VHOST)
+    for name in ("policies", "audit"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "policies" / "all.yaml").write_text(BODIES)
+    said = content_frames(1, amqp.BasicPublish(routing_key="flood"), amqp.BasicProperties(), b"12345", 131072)
+    events: list[str] = []
+    text = CONFIG.format(
+        broker=rabbitmq.port, connections="own", folder=tmp_path, endpoint="http://127.0.0.1:9"
+    )
+    gateway = Gateway(config=text.replace("format: parquet", "format: parquet, maxQueue: 1Mi"))
+    gateway.start()
+    try:
+        with (
+            Talker.dial(gateway.port, timeout=120) as flooder,
+            Talker.dial(gateway.port, timeout=60) as neighbour,
+        ):
+            for talker in (flooder, neighbour):
+                talker.open(vhost=VHOST)
+            flooder.ask(amqp.QueueDeclare(queue="flood"), amqp.QueueDeclareOk, 1)
+            neighbour.ask(amqp.ConfirmSelect(), amqp.ConfirmSelectOk, 1)
+
+            def send() -> None:
+                flooder.octets(said * (2 * FLOOD))
+                flooder.ask(amqp.QueueDeclare(queue="last"), amqp.QueueDeclareOk, 1)
+                events.append("flood")
+
+            thread = threading.Thread(target=send)
+            thread.start()
+            while "flood" not in events:
+                neighbour.publish(b"x", "nowhere")
+                neighbour.expect(amqp.BasicAck, 1)
+                events.append("answer")
+            thread.join()
+    finally:
+        gateway.stop()
+    # Some 200 where the flood has the queue again whenever there is room, and 3,000 where it leaves a part of it.
+    assert events.index("flood") >= 20 * ANSWERS

@@ -6,7 +6,7 @@ import secrets
 import time as clock
 from collections.abc import Callable
 from sys import getsizeof
-from typing import Unpack
+from typing import Final, Unpack
 
 from amqpgate.config.audit import Audit
 from amqpgate.records import EventKind, Origin, Sort
@@ -38,6 +38,13 @@ class Counts:
     late_windows: int
 
 
+#: Parts of the queue. What is captured in bulk may fill so much of it, and may come in bulk again once no
+#: more than that waits. The rest is for who causes an event at a time: a flood on the data path makes records
+#: faster than they can be written, and would have the whole queue again each time that there is room.
+BULK: Final = 0.75
+BULK_AGAIN: Final = 0.5
+
+
 class AuditLog:
     """Use it from one thread, but for `stop`. No method but `start` raises what the disk says."""
 
@@ -45,14 +52,14 @@ class AuditLog:
         self, sink: Sink, pieces: Pieces, *, max_queue: int, on_room: Callable[[], None] = lambda: None
     ) -> None:
         """``max_queue`` in bytes. ``on_room`` is called by the writer's thread once there is room again
-        after `has_room` was false: pass it on, with ``TrioToken.run_sync_soon`` for one."""
+        after `has_room` was false, or `has_room_for_bulk`: pass it on, with ``TrioToken.run_sync_soon``."""
         self._writer = Writer(sink, pieces, self._made_room)
         self._on_room = on_room
         self._max_queue = max_queue
         self._sums = Sums()
         #: Bytes handed over; those that have left again are the writer's to count.
         self._taken = 0
-        self._wanted = False
+        self._wanted = self._wanted_in_bulk = False
         self._waits = self._late = 0
         #: Those that a defect kept from the writer.
         self._lost: dict[Sort, int] = {"events": 0, "usage": 0}
@@ -88,6 +95,15 @@ class AuditLog:
             return True
         self._waits += 1
         return False
+
+    @property
+    def has_room_for_bulk(self) -> bool:
+        """False: what would be captured in bulk is to come one by one until ``on_room``."""
+        if self._held() < BULK * self._max_queue:
+            return True
+        self._wanted_in_bulk = True
+        # The writer may have made room between the look and the wish.
+        return self._held() < BULK * self._max_queue
 
     def event(
         self,
@@ -188,8 +204,14 @@ class AuditLog:
         return len(self._sums.rows) if self._writer.windows else 0
 
     def _made_room(self) -> None:
-        if self._wanted and self._held() < self._max_queue:
+        held = self._held()
+        is_wanted = self._wanted and held < self._max_queue
+        is_wanted_in_bulk = self._wanted_in_bulk and held <= BULK_AGAIN * self._max_queue
+        if is_wanted:
             self._wanted = False
+        if is_wanted_in_bulk:
+            self._wanted_in_bulk = False
+        if is_wanted or is_wanted_in_bulk:
             self._on_room()
 
 

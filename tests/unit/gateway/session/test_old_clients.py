@@ -114,6 +114,14 @@ class TestRecoverToTheSame:
         consume(pair, "mine", "c")
         self.recovers(pair, requeue=True)
 
+    def test_in_a_transaction(self, pair: Pair) -> None:
+        """The standard has it for channels without one; RabbitMQ does it, and the transaction goes on."""
+        declare(pair, "mine")
+        consume(pair, "mine", "c")
+        asks(pair, v0_8.TxSelect(), amqp.TxSelect(), amqp.TxSelectOk())
+        self.recovers(pair, requeue=True)
+        asks(pair, v0_8.TxCommit(), amqp.TxCommit(), amqp.TxCommitOk())
+
     def test_of_a_queue_that_others_may_have_consumers_of(self, pair: Pair) -> None:
         declare(pair, "all", exclusive=False)
         consume(pair, "all", "c")

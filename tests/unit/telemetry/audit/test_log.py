@@ -94,6 +94,23 @@ STEPS = st.lists(
 )
 
 
+def test_what_comes_in_bulk_leaves_room_for_what_comes_alone() -> None:
+    gate, rooms = Gate(), threading.Semaphore(0)
+    log = started(gate, max_queue=8 * EVENT_BYTES, on_room=rooms.release)
+    gate.shut()
+    told = []
+    for _ in range(8):
+        told.append((log.has_room_for_bulk, log.has_room))
+        log.event(ORIGIN, "denied", NOW)
+    assert told == [(True, True)] * 6 + [(False, True)] * 2
+    assert not log.has_room
+    gate.open.set()
+    # For who waits alone, and, when half is free, for what comes in bulk.
+    assert rooms.acquire(timeout=20)
+    until(lambda: log.has_room_for_bulk)
+    log.stop()
+
+
 @given(STEPS)
 # Nothing may be lost: more examples than others.
 @settings(max_examples=150)

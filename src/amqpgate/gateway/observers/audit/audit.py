@@ -192,11 +192,11 @@ class AuditTrail:
             await self._room.wait()
 
     def messages(self, waiting: WaitingMessages) -> None:
-        """Record messages that were captured. Without room for more, those that follow are shown, and
-        wait."""
+        """Record messages that were captured. Without room for more of them at once, those that follow are
+        shown, one by one."""
         if waiting.messages:
             self.log.messages(waiting)
-        if not self.log.has_room:
+        if not self.log.has_room_for_bulk:
             self.gate.shut()
 
     def _made_room(self) -> None:
@@ -207,7 +207,8 @@ class AuditTrail:
                 token.run_sync_soon(self._tell_room, idempotent=True)
 
     def _tell_room(self) -> None:
-        self.gate.open()
+        if self.log.has_room_for_bulk:
+            self.gate.open()
         self._room.set()
         self._room = trio.Event()
         self.on_room()
