@@ -144,5 +144,5 @@ def test_a_neighbour_has_its_records_while_a_flood_fills_the_queue_of_the_audit(
             thread.join()
     finally:
         gateway.stop()
-    # Some 200 where the flood has the queue again whenever there is room, and 3,000 where it leaves a part of it.
+    # Some 200 where the flood has the queue again whenever there is room, 3,000 where it leaves a part of it.
     assert events.index("flood") >= 20 * ANSWERS
