@@ -292,7 +292,8 @@ def test_it_is_paused_and_memory_is_bounded(rabbitmq: RabbitMQ, green: RabbitMQ,
                 confirmed(client, [("k", body)] * 500)
                 assert it.count("queue_bytes") <= 1 << 20
             assert resident(it.gateway) - before < 12 << 20
-            assert it.dropped("full") > 1900
+            # The kernel has some 10 MB between the two.
+            assert it.dropped("full") > 1800
             assert it.count("sampled_messages_total") == 2020
         finally:
             green.resume()
