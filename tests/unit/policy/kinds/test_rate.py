@@ -103,7 +103,7 @@ def test_all_limits_of_all_policies_hold_and_access_is_another_matter() -> None:
         ("id: l, messages: 1/s, action: drop", "expected one of delay, reject, close"),
         ("id: l, messages: 1/s, per: [group]", "expected one of user, vhost"),
         ("id: l, concurrent: 5", "p.yaml:7:25: nobody can be made to leave: say action: reject"),
-        ("id: l, concurrent: 5, action: reject, shared: true", "counted in each process"),
+        ("id: l, concurrent: 5, action: reject, shared: true", "counted in each gateway"),
         ("id: l, concurrent: 5, action: reject, per: [connection]", "this would limit nothing"),
         ("id: l, deliverMessages: 5/s, action: reject", "can only be delayed"),
         ("id: l, deliverBytes: 5/s, action: close", "can only be delayed"),
