@@ -31,7 +31,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Literal, TextIO
+from typing import Literal, TextIO, TypedDict, Unpack
 
 Format = Literal["console", "json"]
 FORMATS: tuple[Format, ...] = ("console", "json")
@@ -46,31 +46,28 @@ _REPETITIVE = "opentelemetry."
 RECURRING = {"recurring": True}
 
 
-def about(
-    *,
-    session: str | None = None,
-    client: str | None = None,
-    user: str | None = None,
-    vhost: str | None = None,
-    listener: str | None = None,
-    upstream: str | None = None,
-    operation: str | None = None,
-    exchange: str | None = None,
-    routing_key: str | None = None,
-    queue: str | None = None,
-    policy: str | None = None,
-    rule: str | None = None,
-    reply_code: int | None = None,
-    recurring: bool = False,
-) -> Mapping[str, object]:
+class About(TypedDict, total=False):
+    """What a record may be about; see above."""
+
+    session: str | None
+    client: str | None
+    user: str | None
+    vhost: str | None
+    listener: str | None
+    upstream: str | None
+    operation: str | None
+    exchange: str | None
+    routing_key: str | None
+    queue: str | None
+    policy: str | None
+    rule: str | None
+    reply_code: int | None
+
+
+def about(*, recurring: bool = False, **fields: Unpack[About]) -> Mapping[str, object]:
     """For ``extra``: what a record is about, as keys of a JSON line; None is left out."""
-    # The names of the parameters, in their order.
-    found = locals()
-    del found["recurring"]
-    return {
-        "about": {name: value for name, value in found.items() if value is not None},
-        "recurring": recurring,
-    }
+    known = {name: value for name, value in fields.items() if value is not None}
+    return {"about": known, "recurring": recurring}
 
 
 #: The user information of a URL. A password may hold an unescaped "@" (the host is after the last one),

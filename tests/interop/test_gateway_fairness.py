@@ -29,20 +29,21 @@ admin: {{bind: "127.0.0.1:{{admin_port}}"}}
 audit: {{format: parquet, folder: {folder}/audit}}
 tracing: {{endpoint: '{endpoint}'}}
 """
-POLICIES = """
-apiVersion: amqpgate.io/v1alpha1
-kind: TracePolicy
-metadata: {name: traces}
-spec:
-  subjects: [{user: guest}]
-  rules: [{id: all, operations: [basic.publish], ratio: 1}]
----
+BODIES = """
 apiVersion: amqpgate.io/v1alpha1
 kind: AuditPolicy
 metadata: {name: bodies}
 spec:
   subjects: [{user: guest}]
   rules: [{id: all, operations: [basic.publish], level: body}]
+"""
+TRACES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: TracePolicy
+metadata: {name: traces}
+spec:
+  subjects: [{user: guest}]
+  rules: [{id: all, operations: [basic.publish], ratio: 1}]
 """
 
 
@@ -53,7 +54,7 @@ def test_a_neighbour_is_answered_while_a_flood_goes_on(
     rabbitmq.fresh_vhost(VHOST)
     (tmp_path / "policies").mkdir()
     (tmp_path / "audit").mkdir()
-    (tmp_path / "policies" / "all.yaml").write_text(POLICIES)
+    (tmp_path / "policies" / "all.yaml").write_text(f"{TRACES}---{BODIES}")
     bodies = [b"%05d" % number for number in range(FLOOD)]
     said = b"".join(
         content_frames(1, amqp.BasicPublish(routing_key="flood"), amqp.BasicProperties(), body, 131072)
@@ -93,16 +94,6 @@ def test_a_neighbour_is_answered_while_a_flood_goes_on(
         assert told.message_count == FLOOD
         consumer.ask(amqp.BasicConsume(queue="flood", no_ack=True), amqp.BasicConsumeOk, 1)
         assert [consumer.expect_content(amqp.BasicDeliver).body for _ in bodies] == bodies
-
-
-BODIES = """
-apiVersion: amqpgate.io/v1alpha1
-kind: AuditPolicy
-metadata: {name: bodies}
-spec:
-  subjects: [{user: guest}]
-  rules: [{id: all, operations: [basic.publish], level: body}]
-"""
 
 
 def test_a_neighbour_has_its_records_while_a_flood_fills_the_queue_of_the_audit(

@@ -299,7 +299,7 @@ class Running:
 def until_signal() -> Iterator[Event]:
     """What SIGTERM and Ctrl-C set.
 
-    A signal for the whole group ends Spark, too, in the middle of what it does: what it says of that is not
+    Whoever ends Spark's processes as well ends it in the middle of what it does: what it says of that is not
     told. The next run does it again.
     """
     signalled = Event()

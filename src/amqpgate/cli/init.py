@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import attrs
 import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
+from amqpgate.cli.policy_files import write_new
 
 if TYPE_CHECKING:
     from amqpgate.config import Settings
@@ -110,6 +109,8 @@ def init(
       1  the management interface does not answer, or refuses
       2  an answer is wrong, or there are such files already; nothing is written
     """
+    from amqpgate.policy.loader import Source
+
     asks = not yes
     if upstream is None:
         upstream = click.prompt("The broker", default=_BROKER) if asks else _BROKER
@@ -125,13 +126,11 @@ def init(
         values = {name: json.dumps(value) for name, value in said.items()}
         # The folder of policies is not there yet.
         settings = _parsed(SETTINGS.format(policies="", **values), folder)
-        files = [Written("amqpgate.yaml", SETTINGS.format(policies=POLICIES, **values))]
         imported = _imported(upstream, management, user, definitions, asks=asks, enforce=enforce)
-        if imported is None:
-            files.append(Written("policies/first.yaml", STARTER))
-        else:
-            files += [Written(f"policies/{one.name}", one.data.decode()) for one in imported.files]
-        _write(folder, files)
+        made = (Source("first.yaml", STARTER.encode()),) if imported is None else imported.files
+        text = SETTINGS.format(policies=POLICIES, **values)
+        files = [Source("amqpgate.yaml", text.encode())]
+        write_new(folder, files + [Source(f"policies/{one.name}", one.data) for one in made])
         for note in imported.notes if imported is not None else ():
             click.echo(f"note: {note}")
         _greet(settings)
@@ -141,14 +140,6 @@ Next:
   amqpgate doctor --config {config}
   amqpgate run --config {config}
 Clients connect to amqp://{listen}, with the logins that they have; look at http://{admin}/.""")
-
-
-@attrs.frozen
-class Written:
-    """One file, by its path below the folder."""
-
-    path: str
-    text: str
 
 
 def _parsed(text: str, folder: Path) -> Settings:
@@ -209,18 +200,6 @@ def _exported(upstream: str, management: str, user: str, *, asks: bool) -> bytes
     if password is None:
         raise Failure(f"amqpgate: say the password of {user} in {_VARIABLE}", WRONG)
     return json.dumps(Management(end, password, timeout=10).get("/definitions")).encode()
-
-
-def _write(folder: Path, files: Iterable[Written]) -> None:
-    files = list(files)
-    for one in files:
-        if (folder / one.path).exists():
-            raise Failure(f"amqpgate: {folder / one.path} exists already; name another folder", WRONG)
-    (folder / "policies").mkdir(parents=True, exist_ok=True)
-    for one in files:
-        path = folder / one.path
-        path.write_text(one.text)
-        click.echo(f"wrote {path}")
 
 
 def _greet(settings: Settings) -> None:

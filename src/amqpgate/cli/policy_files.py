@@ -1,7 +1,8 @@
-"""Reading a folder of policies, for the verbs of ``amqpgate policy``."""
+"""Folders of policies, read and written by verbs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from amqpgate.policy import PolicySet
     from amqpgate.policy.kinds.common import DefaultAccess
     from amqpgate.policy.kinds.kind import Document, Placed
+    from amqpgate.policy.loader import Source
 
 
 #: For verbs that judge.
@@ -35,3 +37,15 @@ def read_policies(
         raise Failure(f"amqpgate: no such folder: {folder}", WRONG)
     sources = read_folder(folder)
     return build(sources, default_access), list(documents_of(sources))
+
+
+def write_new(folder: Path, files: Sequence[Source]) -> None:
+    """Write files that are not there yet, and say so. A ``Failure`` if one is: then nothing is written."""
+    paths = [folder / one.name for one in files]
+    for path in paths:
+        if path.exists():
+            raise Failure(f"amqpgate: {path} exists already; remove it, or name another folder", WRONG)
+    for path, one in zip(paths, files, strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(one.data)
+        click.echo(f"wrote {path}")

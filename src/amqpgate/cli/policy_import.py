@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
+from amqpgate.cli.policy_files import write_new
 
 
 @click.command("import", short_help="Make policies of RabbitMQ's definitions.json.")
@@ -44,15 +45,6 @@ def import_(definitions: Path, out: Path | None) -> None:
         if out is None:
             click.echo("---\n".join(source.data.decode() for source in imported.files), nl=False)
         else:
-            out.mkdir(parents=True, exist_ok=True)
-            paths = [out / source.name for source in imported.files]
-            for path in paths:
-                if path.exists():
-                    raise Failure(
-                        f"amqpgate: {path} exists already; remove it, or choose another --out", WRONG
-                    )
-            for path, source in zip(paths, imported.files, strict=True):
-                path.write_bytes(source.data)
-                click.echo(f"wrote {path}")
+            write_new(out, imported.files)
         for note in imported.notes:
             click.echo(f"note: {note}", err=True)

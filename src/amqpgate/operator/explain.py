@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import attrs
 
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.policy.engine.requests import Request
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.yamldoc import from_python, structure
-from amqpgate.yamldoc.nodes import Plain
 
 
 def request_of(given: JSON) -> Request:
     """As people write it in policy tests. Raises ``ConfigError``."""
-    request: Request = structure(from_python(cast("Plain", given), "request"), Request)
+    request: Request = structure(from_python(given, "request"), Request)
     return request
 
 
@@ -35,4 +32,4 @@ def explain(gateway: Gateway, args: Args) -> JSON:
     said = explained(gateway.policies, operation, shadow=bool(args.get("shadow")), logins=logins)
     side = broker_side(gateway.policies, operation, request.flags) if said.verdict.allowed else None
     broker = None if side is None else attrs.asdict(side) | {"items": [*side.items]}
-    return {"digest": gateway.policies.digest, **cast("dict[str, JSON]", as_data(said)), "broker": broker}
+    return {"digest": gateway.policies.digest, **as_data(said), "broker": broker}

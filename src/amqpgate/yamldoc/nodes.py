@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping as AbstractMapping
+from collections.abc import Sequence as AbstractSequence
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -224,9 +225,7 @@ def _mark(file: str, mark: _Position | None) -> Mark:
     return Mark(file) if mark is None else Mark(file, mark.line + 1, mark.column + 1)
 
 
-Plain: TypeAlias = (
-    "str | int | float | bool | list[Plain] | tuple[Plain, ...] | AbstractMapping[str, Plain] | None"
-)
+Plain: TypeAlias = "str | int | float | bool | AbstractSequence[Plain] | AbstractMapping[str, Plain] | None"
 
 
 def from_python(value: Plain, source: str) -> Node:
@@ -235,7 +234,7 @@ def from_python(value: Plain, source: str) -> Node:
     if isinstance(value, AbstractMapping):
         entries = {key: from_python(entry, source) for key, entry in value.items()}
         return Mapping(entries, dict.fromkeys(entries, mark), mark)
-    if isinstance(value, list | tuple):
+    if isinstance(value, AbstractSequence) and not isinstance(value, str):
         return Sequence(tuple(from_python(item, source) for item in value), mark)
     if value is None:
         return Scalar("null", mark, plain=True)

@@ -99,7 +99,7 @@ def test_nothing_is_overwritten_and_nothing_is_left_in_part(tmp_path: Path) -> N
     done = init(tmp_path, "--yes", "--listen", "127.0.0.1:1")
     assert (done.exit_code, done.output) == (
         2,
-        f"amqpgate: {tmp_path}/amqpgate.yaml exists already; name another folder\n",
+        f"amqpgate: {tmp_path}/amqpgate.yaml exists already; remove it, or name another folder\n",
     )
     assert (tmp_path / "amqpgate.yaml").read_text() == before
 

@@ -68,16 +68,20 @@ def findings(folder: FolderCheck[AccessPolicy]) -> Iterator[Finding]:
 
 def needed_rules(rules: Sequence[Rule]) -> list[int]:
     """Which rules of one policy say something that none of the others of their effect says, by index."""
+    names = [operations_of(rule) for rule in rules]
     needed = list(range(len(rules)))
+
+    def says(other: int, index: int, name: str) -> bool:
+        return (
+            other != index
+            and rules[other].effect == rules[index].effect
+            and name in names[other]
+            and rule_within(rules[index], rules[other], name)
+        )
+
     # From the end: what is said first, and more widely, stays.
-    for index in reversed(needed.copy()):
-        rule = rules[index]
-        others = [rules[other] for other in needed if other != index and rules[other].effect == rule.effect]
-        names = operations_of(rule)
-        if names and all(
-            any(name in operations_of(other) and rule_within(rule, other, name) for other in others)
-            for name in names
-        ):
+    for index in reversed(range(len(rules))):
+        if names[index] and all(any(says(other, index, name) for other in needed) for name in names[index]):
             needed.remove(index)
     return needed
 

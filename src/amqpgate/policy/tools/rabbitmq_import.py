@@ -30,17 +30,17 @@ from typing import TypeAlias
 import attrs
 
 from amqpgate.errors import ConfigError
+from amqpgate.policy.engine.access_rule import Rule
 from amqpgate.policy.engine.conditions import Match
 from amqpgate.policy.engine.inclusion import pattern_within
 from amqpgate.policy.engine.matching import Matcher, check_pattern, compile_pattern
 from amqpgate.policy.engine.operations import SERVER_NAMED
-from amqpgate.policy.kinds.access_document import AccessPolicy
 from amqpgate.policy.kinds.access_findings import needed_rules
 from amqpgate.policy.kinds.common import Mode
-from amqpgate.policy.loader import MAX_FILES, Source, build, documents_of
+from amqpgate.policy.loader import MAX_FILES, Source, build
 from amqpgate.policy.tools.definitions import Definitions, Permission, TopicPermission
 from amqpgate.policy.tools.writing import Value, access_policy, flow
-from amqpgate.yamldoc import Invalid
+from amqpgate.yamldoc import Invalid, from_python, structure
 
 #: Policies per file: a file may have 1 MiB and 1000 documents.
 _PER_FILE = 100
@@ -340,9 +340,6 @@ def _mapping(value: Value) -> Mapping[str, Value]:
 
 
 def _document(name: str, user: str, vhosts: list[str], rules: list[_Rule], mode: Mode) -> str:
-    lines = access_policy(name, user, vhosts, mode)
-    whole = "\n".join(lines + [f"  - {flow(rule)}" for rule in rules]) + "\n"
-    (placed,) = documents_of([Source(name, whole.encode())])
-    assert isinstance(placed.document, AccessPolicy)
-    needed = needed_rules(placed.document.spec.rules)
-    return "\n".join(lines + [f"  - {flow(rules[index])}" for index in needed]) + "\n"
+    needed = needed_rules([structure(from_python(rule, name), Rule) for rule in rules])
+    lines = access_policy(name, user, vhosts, mode) + [f"  - {flow(rules[index])}" for index in needed]
+    return "\n".join(lines) + "\n"
