@@ -62,7 +62,9 @@ class PublisherSession(Session):
         self.open(channel, opened)
 
     def _soon(self, channel: int, lane: Lane) -> None:
-        self.later(self.random.expovariate(1 / self.client.plan.rest), lambda: self._burst(channel, lane))
+        rest = self.random.expovariate(1 / self.client.plan.rest)
+        # A channel that is opened when the end has begun is closed at once.
+        self.later(0.0 if self.world.is_ending else rest, lambda: self._burst(channel, lane))
 
     def _burst(self, channel: int, lane: Lane) -> None:
         if self.lanes.get(channel) is not lane or channel in self.waits:
