@@ -189,7 +189,7 @@ def test_names_are_text(shown: Shown, connection: pika.BlockingConnection) -> No
     assert f"bound {HOSTILE}" in (
         shown.page.locator("#picture g.queue").first.get_attribute("aria-label") or ""
     )
-    shown.page.get_by_text("As a table").click()
+    shown.page.locator("[data-view=graph] summary").click()
     expect(shown.page.locator("#graph-table")).to_contain_text(HOSTILE)
     assert shown.page.locator("main img, main script").count() == 0
 
@@ -208,7 +208,7 @@ def test_it_fits_a_phone(chromium: Browser, gateway: Gateway, connection: object
         viewport={"width": 360, "height": 740}, color_scheme="dark" if scheme == "dark" else "light"
     )
     shown = opened(context, gateway)
-    for name in ("Overview", "Sessions", "Denials", "Policies", "Graph"):
+    for name in ("Overview", "History", "Sessions", "Denials", "Policies", "Graph"):
         shown.view(name)
         expect(shown.page.locator("[data-view]:visible")).to_have_count(1)
         assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
@@ -238,3 +238,68 @@ def test_only_our_own_files_and_scripts_run(shown: Shown) -> None:
     # That is told on the console.
     assert shown.wrong
     shown.wrong.clear()
+
+
+def rows(shown: Shown) -> int:
+    """Of the hour, so many does the page have."""
+    count = shown.page.evaluate("import('/page/hour.js').then((it) => it.hour()?.at.length ?? 0)")
+    assert isinstance(count, int)
+    return count
+
+
+def test_a_reload_forgets_nothing(
+    chromium: Browser, gateway: Gateway, connection: pika.BlockingConnection
+) -> None:
+    """Last of the module, when the gateway has been there for a while."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    asked: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    channel = connection.channel()
+    shown = opened(context, gateway)
+    page = shown.page
+    page.goto(f"http://127.0.0.1:{gateway.admin_port}/#history?minutes=15")
+    plot = page.locator("#plot-messages")
+    expect(plot.locator(".u-axis")).to_have_count(2, timeout=30000)
+    channel.basic_publish("amq.topic", "order", b"x" * 1000)
+    expect(page.locator("#plot-sessions .legend")).not_to_have_text("open 0", timeout=20000)
+    for _ in range(80):
+        if (before := rows(shown)) > 2:
+            break
+        page.wait_for_timeout(250)
+    assert before > 2
+    page.reload()
+    page.get_by_label("Bearer token").fill("s3cret")
+    page.get_by_role("button", name="Enter").click()
+    expect(plot.locator(".u-axis")).to_have_count(2)
+    assert rows(shown) >= before
+    # The address said what was shown.
+    expect(page.get_by_role("radio", name="15 min")).to_be_checked()
+    # The keyboard reads one plot after the other, and all at the same time.
+    plot.focus()
+    page.keyboard.press("Home")
+    first = plot.locator("time").inner_text()
+    expect(page.locator("#plot-memory time")).to_have_text(first)
+    expect(page.locator("#plot-memory .legend")).to_contain_text("MiB")
+    page.keyboard.press("ArrowRight")
+    expect(plot.locator("time")).not_to_have_text(first)
+    page.keyboard.press("Escape")
+    expect(plot.locator("time")).to_have_text("")
+    # The mouse looks closer, in all plots and in the address.
+    over = plot.locator(".u-over").bounding_box()
+    assert over is not None
+    page.mouse.move(over["x"] + over["width"] * 0.9, over["y"] + 20)
+    expect(plot.locator("time")).not_to_have_text("")
+    page.mouse.down()
+    page.mouse.move(over["x"] + over["width"] - 2, over["y"] + 30, steps=4)
+    page.mouse.up()
+    assert "&from=" in page.url
+    page.get_by_role("button", name="Up to now").click()
+    assert "&from=" not in page.url
+    page.locator("[data-view=history] summary").click()
+    expect(page.locator("#history-table")).to_contain_text("Confirm latency: p99")
+    # Nothing comes from elsewhere; how much it is, tests/unit/admin/test_page.py adds up.
+    assert {url.partition("/")[2].partition("/")[2].partition("/")[0] for url in asked} == {
+        f"127.0.0.1:{gateway.admin_port}"
+    }
+    assert shown.wrong == []
+    context.close()

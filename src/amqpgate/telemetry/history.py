@@ -128,8 +128,9 @@ def _append(columns: dict[str, list[JSON]], rows: list[Sequence[float]]) -> None
 
 
 def _short(value: float) -> float:
-    """As many digits as a row keeps."""
-    return float(f"{value:.6g}")
+    """A whole number as it is, and others with four digits: an hour has thousands of them."""
+    rounded = value if value.is_integer() else float(f"{value:.4g}")
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def bucket_of(seconds: float) -> int:

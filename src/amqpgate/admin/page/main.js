@@ -4,11 +4,12 @@ import { every, listen, onLocked, Refused } from "./api.js";
 import { byId, setText } from "./dom.js";
 import * as denials from "./denials.js";
 import * as graph from "./graph.js";
+import * as history from "./history.js";
 import * as overview from "./overview.js";
 import * as policies from "./policies.js";
 import * as sessions from "./sessions.js";
 
-const views = { overview, sessions, denials, policies, graph };
+const views = { overview, history, sessions, denials, policies, graph };
 const asks = {};
 let shown = "overview";
 

@@ -3,22 +3,25 @@
 import { get } from "./api.js";
 import { byId, clock, count, h, nothing, bytes, pill, plural, rate, s, setText, sync, who } from "./dom.js";
 import * as denials from "./denials.js";
+import { hour, refresh } from "./hour.js";
 
 export const SECONDS = 2;
-const KEPT = 40;
+// Of a tile's curve: ten minutes.
+const KEPT = 120;
 const SHOWN = 6;
 
 const TILES = [
-  { id: "published", title: "published per second", of: (now, then, passed) => (now.published.messages - then.published.messages) / passed, show: rate },
-  { id: "delivered", title: "delivered per second", of: (now, then, passed) => (now.delivered.messages - then.delivered.messages) / passed, show: rate },
-  { id: "bytes", title: "bodies per second", of: (now, then, passed) => (now.published.bytes + now.delivered.bytes - then.published.bytes - then.delivered.bytes) / passed, show: bytes },
-  { id: "refused", title: "refused per second", of: (now, then, passed) => (now.refused - then.refused) / passed, show: rate, kind: "bad" },
-  { id: "sessions", title: "sessions", of: (now) => now.sessions, show: count },
-  { id: "buffered", title: "waits to be sent", of: (now) => now.buffered.client + now.buffered.upstream, show: bytes },
+  { id: "published", title: "published per second", of: (now, then, passed) => (now.published.messages - then.published.messages) / passed, from: ["published"], show: rate },
+  { id: "delivered", title: "delivered per second", of: (now, then, passed) => (now.delivered.messages - then.delivered.messages) / passed, from: ["delivered"], show: rate },
+  { id: "bytes", title: "bodies per second", of: (now, then, passed) => (now.published.bytes + now.delivered.bytes - then.published.bytes - then.delivered.bytes) / passed, from: ["published_bytes", "delivered_bytes"], show: bytes },
+  { id: "refused", title: "refused per second", of: (now, then, passed) => (now.refused - then.refused) / passed, from: ["refused"], show: rate, kind: "bad" },
+  { id: "sessions", title: "sessions", of: (now) => now.sessions, from: ["sessions"], show: count },
+  { id: "buffered", title: "waits to be sent", of: (now) => now.buffered.client + now.buffered.upstream, from: ["buffered"], show: bytes },
 ];
 
 let last = null;
-const series = new Map(TILES.map(({ id }) => [id, []]));
+// What each tile says, by its id.
+const latest = new Map();
 const news = [];
 
 // The state of the gateway as the corner shows it.
@@ -27,7 +30,7 @@ export function state() {
   return last.ready ? ["good", "ready"] : ["wait", "not ready"];
 }
 
-// The numbers, for the curves and the corner.
+// The numbers, for the tiles and the corner.
 export async function look() {
   const now = await get("/overview");
   const then = last;
@@ -37,15 +40,13 @@ export async function look() {
   const passed = now.at - then.at;
   if (passed <= 0) return;
   for (const tile of TILES) {
-    const values = series.get(tile.id);
     // Of a worker that has ended nothing is counted any more.
-    values.push(Math.max(0, tile.of(now, then, passed)));
-    if (values.length > KEPT) values.shift();
+    latest.set(tile.id, Math.max(0, tile.of(now, then, passed)));
   }
 }
 
 export async function ask() {
-  await look();
+  await Promise.all([look(), refresh()]);
   drawTiles();
   const [{ upstreams }, throttled] = await Promise.all([
     get("/upstreams"),
@@ -70,8 +71,12 @@ function drawTiles() {
         s("svg", { viewBox: "0 0 120 32", preserveAspectRatio: "none", "aria-hidden": "true" },
           s("path", { class: "area" }), s("path", { class: "line" }))),
     (node, tile) => {
-      const values = series.get(tile.id);
-      setText(node.querySelector("strong"), values.length ? tile.show(values.at(-1)) : "…");
+      const rows = hour();
+      const columns = tile.from.map((name) => rows[name].slice(-KEPT));
+      // Of a gap nothing is known, and the curve is not the place to say so.
+      const values = columns[0].map((_, at) => columns.reduce((sum, column) => sum + (column[at] ?? 0), 0));
+      const now = latest.get(tile.id) ?? values.at(-1);
+      setText(node.querySelector("strong"), now === undefined ? "…" : tile.show(now));
       node.classList.toggle("alive", values.some((value) => value > 0));
       const top = Math.max(...values, 1e-9);
       const points = values.map((value, at) => `${(120 - (values.length - 1 - at) * (120 / (KEPT - 1))).toFixed(1)},${(30 - (value / top) * 27).toFixed(1)}`);
