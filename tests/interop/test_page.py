@@ -38,6 +38,11 @@ spec:
   rules:
   - {id: no-refunds, effect: deny, operations: [basic.publish], routingKey: {prefix: refund}}
   - {id: rest, effect: allow, operations: ["*"]}
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: pace}
+spec: {subjects: [{user: guest}], limits: [{id: each, per: [user], messages: 1k/s, action: delay}]}
 """
 
 
@@ -192,6 +197,15 @@ def test_names_are_text(shown: Shown, connection: pika.BlockingConnection) -> No
     shown.page.locator("[data-view=graph] summary").click()
     expect(shown.page.locator("#graph-table")).to_contain_text(HOSTILE)
     assert shown.page.locator("main img, main script").count() == 0
+
+
+def test_each_limit_is_beside_its_rate(shown: Shown, connection: pika.BlockingConnection) -> None:
+    connection.channel()
+    row = shown.page.locator("#limits li").filter(has_text="pace/each")
+    expect(row).to_contain_text("0 of 1,000 messages/s")
+    expect(row.get_by_role("meter")).to_be_visible()
+    expect(shown.page.locator("#tile-sessions")).to_contain_text("of 10K")
+    expect(shown.page.locator("#upstreams li")).to_have_count(1)
 
 
 def test_policies_count(shown: Shown, connection: pika.BlockingConnection) -> None:

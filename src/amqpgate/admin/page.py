@@ -67,6 +67,7 @@ _OVERVIEW: Final = of(
     ready=TRUTH,
     workers=COUNT,
     sessions=COUNT,
+    connections=of(open=COUNT, most=COUNT),
     channels=COUNT,
     published=_TRAFFIC,
     delivered=_TRAFFIC,
