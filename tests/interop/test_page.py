@@ -12,13 +12,16 @@ import pytest
 from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.interop.clients.scripts import NODE_MODULES
 from tests.interop.pair import parameters
 from tests.support.browser import browser
 from tests.support.gateway import Gateway
+from tests.support.missing import missing
 from tests.support.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.interop
 
+AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 #: As a name: what runs it, sets `ran`.
 HOSTILE = "<img src=x onerror=window.ran=1>"
 
@@ -78,7 +81,7 @@ class Shown:
         self.page.get_by_role("navigation").get_by_role("link", name=name).click()
 
 
-def opened(context: BrowserContext, gateway: Gateway) -> Shown:
+def opened(context: BrowserContext, gateway: Gateway, address: str | None = None) -> Shown:
     shown = Shown(context.new_page(), gateway)
     shown.page.on("pageerror", lambda error: shown.wrong.append(str(error)))
     # What asks for the token is refused first.
@@ -88,7 +91,7 @@ def opened(context: BrowserContext, gateway: Gateway) -> Shown:
             shown.wrong.append(said.text) if said.type == "error" and "401" not in said.text else None
         ),
     )
-    shown.page.goto(f"http://127.0.0.1:{gateway.admin_port}/")
+    shown.page.goto(address or f"http://127.0.0.1:{gateway.admin_port}/")
     shown.page.get_by_label("Bearer token").fill("s3cret")
     shown.page.get_by_role("button", name="Enter").click()
     expect(shown.page.locator("#state")).to_have_text("ready")
@@ -214,6 +217,114 @@ def test_policies_count(shown: Shown, connection: pika.BlockingConnection) -> No
     rules = shown.page.locator(".rules li")
     expect(rules.filter(has_text="rest")).to_contain_text("decision")
     expect(rules.filter(has_text="no-refunds")).to_be_visible()
+
+
+def test_a_session_and_a_denial_have_addresses(
+    chromium: Browser, gateway: Gateway, connection: pika.BlockingConnection
+) -> None:
+    key = f"refund.{time.monotonic_ns()}"
+    connection.channel().basic_publish("amq.topic", key, b"x")
+    with pika.BlockingConnection(parameters(gateway.port)) as other:
+        other.channel()
+        context = chromium.new_context(viewport={"width": 1280, "height": 900})
+        shown = opened(context, gateway)
+        shown.view("Sessions")
+        shown.page.locator("#sessions-form").get_by_role("textbox", name="User").fill("gue*")
+        shown.page.locator("#sessions-form").get_by_label("Sort by").select_option("client")
+        shown.page.locator("#sessions-table tbody button").first.click()
+        title = shown.page.locator("#session-body .hint").first.inner_text()
+        session = shown.page.url
+        assert session.endswith(f"#sessions?user=gue*&sort=client&id={title}")
+        shown.page.keyboard.press("Escape")
+        expect(shown.page).to_have_url(session.removesuffix(f"&id={title}"))
+        shown.view("Denials")
+        shown.page.locator("#denials-form").get_by_label("Containing").fill(key)
+        link = shown.page.locator("#denials li").filter(has_text=key).locator("a.side")
+        denial = f"http://127.0.0.1:{gateway.admin_port}/{link.get_attribute('href')}"
+        # Somebody else gets them.
+        theirs = opened(context, gateway, session)
+        expect(theirs.page.get_by_role("dialog")).to_contain_text(title)
+        expect(theirs.page.locator("#sessions-form").get_by_label("Sort by")).to_have_value("client")
+        theirs.page.goto(denial)
+        expect(theirs.page.get_by_role("dialog")).to_have_count(0)
+        expect(theirs.page.locator("#denials li").first).to_contain_text(key)
+        expect(theirs.page.locator("#denials .chosen")).to_have_count(1)
+        theirs.page.goto(f"{denial[:-3]}000")
+        expect(theirs.page.locator("#denials-gone")).to_be_visible()
+        assert shown.wrong == theirs.wrong == []
+        context.close()
+
+
+def test_keys(shown: Shown) -> None:
+    def focused() -> object:
+        return shown.page.evaluate("document.activeElement.name")
+
+    press = shown.page.keyboard.press
+    for letter, name in (("s", "Sessions"), ("d", "Denials"), ("g", "Graph"), ("h", "History")):
+        press("g")
+        press(letter)
+        expect(shown.page.get_by_role("heading", level=2)).to_contain_text(name)
+    press("g")
+    press("d")
+    press("/")
+    expect(shown.page.locator("#denials-form").get_by_label("Containing")).to_be_focused()
+    # Who types, types.
+    shown.page.keyboard.type("gs?/")
+    assert focused() == "text"
+    expect(shown.page.locator("#denials-form").get_by_label("Containing")).to_have_value("gs?/")
+    shown.page.locator("h1").click()
+    press("?")
+    expect(shown.page.get_by_role("dialog", name="Keys")).to_be_visible()
+    shown.page.get_by_label("single keys do this").uncheck()
+    press("Escape")
+    press("?")
+    expect(shown.page.get_by_role("dialog")).to_have_count(0)
+    press("g")
+    press("s")
+    expect(shown.page.get_by_role("heading", level=2)).to_contain_text("Denials")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+def test_axe_finds_nothing(
+    chromium: Browser, gateway: Gateway, connection: pika.BlockingConnection, width: int, scheme: str
+) -> None:
+    """The rules of axe-core (WCAG 2, and what it calls best practice) in each view and window."""
+    if not AXE.is_file():
+        missing("axe-core is not there (npm; tools/test-tools.sh)")
+    for key in ("order.axe", "refund.axe"):
+        connection.channel().basic_publish("amq.topic", key, b"x")
+    context = chromium.new_context(
+        viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
+    )
+    page = opened(context, gateway).page
+    page.evaluate(AXE.read_text())
+
+    def found() -> object:
+        return page.evaluate(
+            "axe.run(document, {resultTypes: ['violations']}).then(({violations}) => "
+            "violations.map((one) => [one.id, one.nodes.map((node) => node.html.slice(0, 120))]))"
+        )
+
+    there = {
+        "overview": "#tile-published",
+        "history": "#plot-messages .u-axis",
+        "sessions": "#sessions-table tbody tr",
+        "denials": "#denials li",
+        "policies": ".rules li",
+        "graph": "#picture svg",
+    }
+    for name, what in there.items():
+        page.evaluate(f"location.hash = '#{name}'")
+        expect(page.locator(what).first).to_be_visible(timeout=30000)
+        assert found() == [], name
+    page.evaluate("location.hash = '#sessions'")
+    page.locator("#sessions-table tbody button").first.click()
+    expect(page.locator("#session-body dl").first).to_be_visible()
+    assert found() == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert found() == []
+    context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -3,6 +3,7 @@
 import { every, listen, onLocked, Refused } from "./api.js";
 import { byId, setText } from "./dom.js";
 import * as denials from "./denials.js";
+import "./keys.js";
 import * as graph from "./graph.js";
 import * as history from "./history.js";
 import * as overview from "./overview.js";
@@ -14,6 +15,8 @@ const asks = {};
 let shown = "overview";
 
 function show() {
+  // They are of what was shown before; the lock is of the page.
+  for (const dialog of document.querySelectorAll("dialog[open]:not(#lock)")) dialog.close();
   const [name, query] = location.hash.slice(1).split("?");
   shown = name in views ? name : "overview";
   for (const section of document.querySelectorAll("[data-view]")) section.hidden = section.dataset.view !== shown;

@@ -20,8 +20,8 @@ export class Plot {
     this.legend = h("ul", { class: "legend" },
       ...about.lines.map(([, words, colour], at) =>
         h("li", {}, h("i", { class: `swatch ${colour}`, "aria-hidden": "true" }), `${words} `, this.values[at])));
-    this.node = h("figure", { class: "card plot", tabindex: "0", role: "group", "aria-label": `${about.title}, a plot; arrow keys read it`, id: `plot-${about.id}` },
-      h("figcaption", {}, h("h3", {}, about.title), this.when), this.legend, this.holder);
+    this.node = h("div", { class: "card plot", tabindex: "0", role: "group", "aria-label": `${about.title}, a plot; arrow keys read it`, id: `plot-${about.id}` },
+      h("div", { class: "caption" }, h("h3", {}, about.title), this.when), this.legend, this.holder);
     this.workers = [];
     this.data = [[], ...about.lines.map(() => [])];
     this.drawn = null;
