@@ -291,8 +291,9 @@ def test_axe_finds_nothing(
     """The rules of axe-core (WCAG 2, and what it calls best practice) in each view and window."""
     if not AXE.is_file():
         missing("axe-core is not there (npm; tools/test-tools.sh)")
+    channel = connection.channel()
     for key in ("order.axe", "refund.axe"):
-        connection.channel().basic_publish("amq.topic", key, b"x")
+        channel.basic_publish("amq.topic", key, b"x")
     context = chromium.new_context(
         viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
     )

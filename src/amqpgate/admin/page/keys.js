@@ -7,6 +7,12 @@ const VIEWS = { o: "overview", h: "history", s: "sessions", d: "denials", p: "po
 const SOON = 1500;
 
 let since = -Infinity;
+let go = () => {};
+
+// `show` is given the name of a view.
+export function onKeys(show) {
+  go = show;
+}
 
 addEventListener("keydown", (event) => {
   const { key, target } = event;
@@ -15,7 +21,7 @@ addEventListener("keydown", (event) => {
   if (target.matches?.("input:not([type=radio], [type=checkbox]), select, textarea") || document.querySelector("dialog[open]")) return;
   const goes = event.timeStamp - since < SOON && key in VIEWS;
   since = key === "g" && !goes ? event.timeStamp : -Infinity;
-  if (goes) location.hash = `#${VIEWS[key]}`;
+  if (goes) go(VIEWS[key]);
   else if (key === "?") byId("keys").showModal();
   else if (key === "/") search(event);
 });
@@ -23,9 +29,9 @@ addEventListener("keydown", (event) => {
 function search(event) {
   const field = document.querySelector("[data-view]:not([hidden]) .filters :is(input[type=search], input:not([type]))");
   // Where there is nothing to search, one searches sessions.
-  if (!field) location.hash = "#sessions";
+  if (!field) go("sessions");
   event.preventDefault();
-  setTimeout(() => (field ?? byId("sessions-form").elements.user).select());
+  (field ?? byId("sessions-form").elements.user).select();
 }
 
 byId("keys-open").addEventListener("click", () => byId("keys").showModal());

@@ -3,9 +3,9 @@
 import { every, listen, onLocked, Refused } from "./api.js";
 import { byId, setText } from "./dom.js";
 import * as denials from "./denials.js";
-import "./keys.js";
 import * as graph from "./graph.js";
 import * as history from "./history.js";
+import { onKeys } from "./keys.js";
 import * as overview from "./overview.js";
 import * as policies from "./policies.js";
 import * as sessions from "./sessions.js";
@@ -103,7 +103,13 @@ listen(
   },
 );
 
-addEventListener("hashchange", () => {
+function turn() {
   show();
   byId("main").focus({ preventScroll: true });
+}
+addEventListener("hashchange", turn);
+// At once, so that the next key finds what it is for.
+onKeys((name) => {
+  globalThis.history.pushState(null, "", `#${name}`);
+  turn();
 });
