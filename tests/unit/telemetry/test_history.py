@@ -58,9 +58,9 @@ def test_it_keeps_an_hour_and_no_more() -> None:
         ring.write(slot, row(sessions=slot - SLOT), NONE)
     assert len(memory) == RING
     found = told(history)
-    assert found["sessions"] == list(range(1 - SLOTS, 0))
+    assert found["sessions"] == list(range(-3600 // STEP, 0))
     # The last is over, and the one that is under way is not told.
-    assert found["at"] == [(slot + 1) * STEP for slot in range(SLOT + 1 - SLOTS, SLOT)]
+    assert found["at"] == [(slot + 1) * STEP for slot in range(SLOT - 3600 // STEP, SLOT)]
     assert found["at"][-1] <= NOW < found["at"][-1] + STEP  # type: ignore[index, operator]
     assert told(history, minutes=2)["sessions"] == list(range(-24, 0))
 

@@ -60,16 +60,19 @@ def test_rates_and_sessions(make_stage: MakeStage) -> None:
     client.expect(amqp.BasicNack, 1)
     hour.sampler.confirmed(0.02)
     hour.look(WALL + STEP, 104.0)
-    # Ends, and counts on.
+    # It ends, counts on, and another one comes.
     client.close()
     stage.running.wait_idle()
+    client, broker = stage.opened()
+    client.publish(b"b", "big", exchange="x")
+    broker.expect_content(amqp.BasicPublish)
     hour.look(WALL + 2 * STEP, 109.0)
     found = hour.told(WALL + 2 * STEP)
-    assert found["published"] == [0.5, 0.0]
-    assert found["published_bytes"] == [2.5, 0.0]
+    assert found["published"] == [0.5, 0.2]
+    assert found["published_bytes"] == [2.5, 0.2]
     assert found["refused"] == [0.25, 0.0]
     assert found["denied"] == [0.25, 0.0]
-    assert found["sessions"] == [1.0, 0.0]
+    assert found["sessions"] == [1, 1]
     assert found["confirm_p50"] == [pytest.approx(0.02, rel=0.25), None]
     assert found["memory"][0] > 1e6  # type: ignore[index, operator]
     assert found["cpu"][0] > 0  # type: ignore[index, operator]
