@@ -12,13 +12,16 @@ import pytest
 from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.interop.clients.scripts import NODE_MODULES
 from tests.interop.pair import parameters
 from tests.support.browser import browser
 from tests.support.gateway import Gateway
+from tests.support.missing import missing
 from tests.support.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.interop
 
+AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 #: As a name: what runs it, sets `ran`.
 HOSTILE = "<img src=x onerror=window.ran=1>"
 
@@ -38,6 +41,11 @@ spec:
   rules:
   - {id: no-refunds, effect: deny, operations: [basic.publish], routingKey: {prefix: refund}}
   - {id: rest, effect: allow, operations: ["*"]}
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: pace}
+spec: {subjects: [{user: guest}], limits: [{id: each, per: [user], messages: 1k/s, action: delay}]}
 """
 
 
@@ -73,7 +81,7 @@ class Shown:
         self.page.get_by_role("navigation").get_by_role("link", name=name).click()
 
 
-def opened(context: BrowserContext, gateway: Gateway) -> Shown:
+def opened(context: BrowserContext, gateway: Gateway, address: str | None = None) -> Shown:
     shown = Shown(context.new_page(), gateway)
     shown.page.on("pageerror", lambda error: shown.wrong.append(str(error)))
     # What asks for the token is refused first.
@@ -83,7 +91,7 @@ def opened(context: BrowserContext, gateway: Gateway) -> Shown:
             shown.wrong.append(said.text) if said.type == "error" and "401" not in said.text else None
         ),
     )
-    shown.page.goto(f"http://127.0.0.1:{gateway.admin_port}/")
+    shown.page.goto(address or f"http://127.0.0.1:{gateway.admin_port}/")
     shown.page.get_by_label("Bearer token").fill("s3cret")
     shown.page.get_by_role("button", name="Enter").click()
     expect(shown.page.locator("#state")).to_have_text("ready")
@@ -189,9 +197,18 @@ def test_names_are_text(shown: Shown, connection: pika.BlockingConnection) -> No
     assert f"bound {HOSTILE}" in (
         shown.page.locator("#picture g.queue").first.get_attribute("aria-label") or ""
     )
-    shown.page.get_by_text("As a table").click()
+    shown.page.locator("[data-view=graph] summary").click()
     expect(shown.page.locator("#graph-table")).to_contain_text(HOSTILE)
     assert shown.page.locator("main img, main script").count() == 0
+
+
+def test_each_limit_is_beside_its_rate(shown: Shown, connection: pika.BlockingConnection) -> None:
+    connection.channel()
+    row = shown.page.locator("#limits li").filter(has_text="pace/each")
+    expect(row).to_contain_text("0 of 1,000 messages/s")
+    expect(row.get_by_role("meter")).to_be_visible()
+    expect(shown.page.locator("#tile-sessions")).to_contain_text("of 10K")
+    expect(shown.page.locator("#upstreams li")).to_have_count(1)
 
 
 def test_policies_count(shown: Shown, connection: pika.BlockingConnection) -> None:
@@ -202,13 +219,122 @@ def test_policies_count(shown: Shown, connection: pika.BlockingConnection) -> No
     expect(rules.filter(has_text="no-refunds")).to_be_visible()
 
 
+def test_a_session_and_a_denial_have_addresses(
+    chromium: Browser, gateway: Gateway, connection: pika.BlockingConnection
+) -> None:
+    key = f"refund.{time.monotonic_ns()}"
+    connection.channel().basic_publish("amq.topic", key, b"x")
+    with pika.BlockingConnection(parameters(gateway.port)) as other:
+        other.channel()
+        context = chromium.new_context(viewport={"width": 1280, "height": 900})
+        shown = opened(context, gateway)
+        shown.view("Sessions")
+        shown.page.locator("#sessions-form").get_by_role("textbox", name="User").fill("gue*")
+        shown.page.locator("#sessions-form").get_by_label("Sort by").select_option("client")
+        shown.page.locator("#sessions-table tbody button").first.click()
+        title = shown.page.locator("#session-body .hint").first.inner_text()
+        session = shown.page.url
+        assert session.endswith(f"#sessions?user=gue*&sort=client&id={title}")
+        shown.page.keyboard.press("Escape")
+        expect(shown.page).to_have_url(session.removesuffix(f"&id={title}"))
+        shown.view("Denials")
+        shown.page.locator("#denials-form").get_by_label("Containing").fill(key)
+        link = shown.page.locator("#denials li").filter(has_text=key).locator("a.side")
+        denial = f"http://127.0.0.1:{gateway.admin_port}/{link.get_attribute('href')}"
+        # Somebody else gets them.
+        theirs = opened(context, gateway, session)
+        expect(theirs.page.get_by_role("dialog")).to_contain_text(title)
+        expect(theirs.page.locator("#sessions-form").get_by_label("Sort by")).to_have_value("client")
+        theirs.page.goto(denial)
+        expect(theirs.page.get_by_role("dialog")).to_have_count(0)
+        expect(theirs.page.locator("#denials li").first).to_contain_text(key)
+        expect(theirs.page.locator("#denials .chosen")).to_have_count(1)
+        theirs.page.goto(f"{denial[:-3]}000")
+        expect(theirs.page.locator("#denials-gone")).to_be_visible()
+        assert shown.wrong == theirs.wrong == []
+        context.close()
+
+
+def test_keys(shown: Shown) -> None:
+    def focused() -> object:
+        return shown.page.evaluate("document.activeElement.name")
+
+    press = shown.page.keyboard.press
+    for letter, name in (("s", "Sessions"), ("d", "Denials"), ("g", "Graph"), ("h", "History")):
+        press("g")
+        press(letter)
+        expect(shown.page.get_by_role("heading", level=2)).to_contain_text(name)
+    press("g")
+    press("d")
+    press("/")
+    expect(shown.page.locator("#denials-form").get_by_label("Containing")).to_be_focused()
+    # Who types, types.
+    shown.page.keyboard.type("gs?/")
+    assert focused() == "text"
+    expect(shown.page.locator("#denials-form").get_by_label("Containing")).to_have_value("gs?/")
+    shown.page.locator("h1").click()
+    press("?")
+    expect(shown.page.get_by_role("dialog", name="Keys")).to_be_visible()
+    shown.page.get_by_label("single keys do this").uncheck()
+    press("Escape")
+    press("?")
+    expect(shown.page.get_by_role("dialog")).to_have_count(0)
+    press("g")
+    press("s")
+    expect(shown.page.get_by_role("heading", level=2)).to_contain_text("Denials")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+def test_axe_finds_nothing(
+    chromium: Browser, gateway: Gateway, connection: pika.BlockingConnection, width: int, scheme: str
+) -> None:
+    """The rules of axe-core (WCAG 2, and what it calls best practice) in each view and window."""
+    if not AXE.is_file():
+        missing("axe-core is not there (npm; tools/test-tools.sh)")
+    channel = connection.channel()
+    for key in ("order.axe", "refund.axe"):
+        channel.basic_publish("amq.topic", key, b"x")
+    context = chromium.new_context(
+        viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
+    )
+    page = opened(context, gateway).page
+    page.evaluate(AXE.read_text())
+
+    def found() -> object:
+        return page.evaluate(
+            "axe.run(document, {resultTypes: ['violations']}).then(({violations}) => "
+            "violations.map((one) => [one.id, one.nodes.map((node) => node.html.slice(0, 120))]))"
+        )
+
+    there = {
+        "overview": "#tile-published",
+        "history": "#plot-messages .u-axis",
+        "sessions": "#sessions-table tbody tr",
+        "denials": "#denials li",
+        "policies": ".rules li",
+        "graph": "#picture svg",
+    }
+    for name, what in there.items():
+        page.evaluate(f"location.hash = '#{name}'")
+        expect(page.locator(what).first).to_be_visible(timeout=30000)
+        assert found() == [], name
+    page.evaluate("location.hash = '#sessions'")
+    page.locator("#sessions-table tbody button").first.click()
+    expect(page.locator("#session-body dl").first).to_be_visible()
+    assert found() == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert found() == []
+    context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(chromium: Browser, gateway: Gateway, connection: object, scheme: str) -> None:
     context = chromium.new_context(
         viewport={"width": 360, "height": 740}, color_scheme="dark" if scheme == "dark" else "light"
     )
     shown = opened(context, gateway)
-    for name in ("Overview", "Sessions", "Denials", "Policies", "Graph"):
+    for name in ("Overview", "History", "Sessions", "Denials", "Policies", "Graph"):
         shown.view(name)
         expect(shown.page.locator("[data-view]:visible")).to_have_count(1)
         assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
@@ -238,3 +364,68 @@ def test_only_our_own_files_and_scripts_run(shown: Shown) -> None:
     # That is told on the console.
     assert shown.wrong
     shown.wrong.clear()
+
+
+def rows(shown: Shown) -> int:
+    """Of the hour, so many does the page have."""
+    count = shown.page.evaluate("import('/page/hour.js').then((it) => it.hour()?.at.length ?? 0)")
+    assert isinstance(count, int)
+    return count
+
+
+def test_a_reload_forgets_nothing(
+    chromium: Browser, gateway: Gateway, connection: pika.BlockingConnection
+) -> None:
+    """Last of the module, when the gateway has been there for a while."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    asked: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    channel = connection.channel()
+    shown = opened(context, gateway)
+    page = shown.page
+    page.goto(f"http://127.0.0.1:{gateway.admin_port}/#history?minutes=15")
+    plot = page.locator("#plot-messages")
+    expect(plot.locator(".u-axis")).to_have_count(2, timeout=30000)
+    channel.basic_publish("amq.topic", "order", b"x" * 1000)
+    expect(page.locator("#plot-sessions .legend")).not_to_have_text("open 0", timeout=20000)
+    for _ in range(80):
+        if (before := rows(shown)) > 2:
+            break
+        page.wait_for_timeout(250)
+    assert before > 2
+    page.reload()
+    page.get_by_label("Bearer token").fill("s3cret")
+    page.get_by_role("button", name="Enter").click()
+    expect(plot.locator(".u-axis")).to_have_count(2)
+    assert rows(shown) >= before
+    # The address said what was shown.
+    expect(page.get_by_role("radio", name="15 min")).to_be_checked()
+    # The keyboard reads one plot after the other, and all at the same time.
+    plot.focus()
+    page.keyboard.press("Home")
+    first = plot.locator("time").inner_text()
+    expect(page.locator("#plot-memory time")).to_have_text(first)
+    expect(page.locator("#plot-memory .legend")).to_contain_text("MiB")
+    page.keyboard.press("ArrowRight")
+    expect(plot.locator("time")).not_to_have_text(first)
+    page.keyboard.press("Escape")
+    expect(plot.locator("time")).to_have_text("")
+    # The mouse looks closer, in all plots and in the address.
+    over = plot.locator(".u-over").bounding_box()
+    assert over is not None
+    page.mouse.move(over["x"] + over["width"] * 0.9, over["y"] + 20)
+    expect(plot.locator("time")).not_to_have_text("")
+    page.mouse.down()
+    page.mouse.move(over["x"] + over["width"] - 2, over["y"] + 30, steps=4)
+    page.mouse.up()
+    assert "&from=" in page.url
+    page.get_by_role("button", name="Up to now").click()
+    assert "&from=" not in page.url
+    page.locator("[data-view=history] summary").click()
+    expect(page.locator("#history-table")).to_contain_text("Confirm latency: p99")
+    # Nothing comes from elsewhere; how much it is, tests/unit/admin/test_page.py adds up.
+    assert {url.partition("/")[2].partition("/")[2].partition("/")[0] for url in asked} == {
+        f"127.0.0.1:{gateway.admin_port}"
+    }
+    assert shown.wrong == []
+    context.close()

@@ -20,6 +20,8 @@ from amqpgate.admin.endpoint_paths import lifecycle_handlers, probe_handlers
 from amqpgate.admin.events import event_handlers
 from amqpgate.admin.guard import Guard
 from amqpgate.admin.guarding import Rules, is_trusted
+from amqpgate.admin.history import history_handlers
+from amqpgate.admin.limits import limit_handlers
 from amqpgate.admin.openapi import openapi_handlers
 from amqpgate.admin.page import page_handlers
 from amqpgate.admin.paths import Path
@@ -52,7 +54,9 @@ def application(
         *upstream_handlers(subject),
         *route_handlers(subject, token),
         *pool_handlers(subject),
+        *limit_handlers(subject),
         *decision_handlers(subject),
+        *history_handlers(subject),
         *event_handlers(subject, over),
         *lifecycle_handlers(endpoints),
         *tap_handlers(subject, token, over),

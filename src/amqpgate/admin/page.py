@@ -7,6 +7,7 @@ no text can become markup (Trusted Types): names come from clients.
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from collections.abc import Mapping
@@ -66,6 +67,7 @@ _OVERVIEW: Final = of(
     ready=TRUTH,
     workers=COUNT,
     sessions=COUNT,
+    connections=of(open=COUNT, most=COUNT),
     channels=COUNT,
     published=_TRAFFIC,
     delivered=_TRAFFIC,
@@ -163,21 +165,25 @@ _OPERATIONS: Final[Mapping[str, JSON]] = {
 
 def _files() -> list[Route]:
     found = []
-    for file in files("amqpgate.admin").joinpath("page").iterdir():
-        media = _MEDIA.get(file.name.rpartition(".")[2])
-        if media is not None:
-            path = "/" if file.name == "index.html" else f"/page/{file.name}"
-            found.append(_file(path, file.read_bytes(), media))
+    for below, folder in (("", "page"), ("vendor/", "page/vendor")):
+        for file in files("amqpgate.admin").joinpath(folder).iterdir():
+            media = _MEDIA.get(file.name.rpartition(".")[2])
+            if media is not None:
+                path = "/" if file.name == "index.html" else f"/page/{below}{file.name}"
+                found.append(_file(path, file.read_bytes(), media))
     return found
 
 
 def _file(path: str, content: bytes, media: str) -> Route:
     tag = f'"{sha256(content).hexdigest()[:32]}"'
-    headers = {**_HEADERS, "etag": tag}
+    headers = {**_HEADERS, "etag": tag, "vary": "accept-encoding"}
+    small = gzip.compress(content, mtime=0)
 
     async def give(request: Request) -> Response:
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(small, headers={**headers, "content-type": media, "content-encoding": "gzip"})
         return Response(content, headers={**headers, "content-type": media})
 
     about = "The page." if path == "/" else "A file of the page."

@@ -11,6 +11,7 @@ from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.server.standing import Impairment, Phase
 from amqpgate.telemetry.answers import NOTHING, Answers, Args
 from amqpgate.telemetry.events import Item
+from amqpgate.telemetry.history import History
 
 
 class AdminSubject(Protocol):
@@ -35,6 +36,10 @@ class AdminSubject(Protocol):
     @property
     def started(self) -> bool:
         """Whether they were ever accepted."""
+
+    @property
+    def history(self) -> History:
+        """The last hour."""
 
     async def metrics_text(self) -> bytes:
         """The Prometheus text format, version 0.0.4."""

@@ -35,6 +35,7 @@ from amqpgate.gateway.transport.binding import bind_all
 from amqpgate.operator.names import CALLS, STREAMS
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args, IncompleteError
 from amqpgate.telemetry.events import EventSubscriber, Item
+from amqpgate.telemetry.history import History
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +99,12 @@ class Supervisor:
         if self.is_paused:
             return "paused"
         return "ready" if any(worker.started for worker in self.workers.values()) else "starting"
+
+    @property
+    def history(self) -> History:
+        """What the workers have written, those that are gone as well. None of them is asked."""
+        memory = memoryview(b"") if self._processes is None else self._processes.shared_memory.history
+        return History.of(memory)
 
     async def metrics_text(self) -> bytes:
         """The sum of the workers' metrics."""

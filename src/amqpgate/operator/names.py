@@ -24,6 +24,7 @@ CALLS: Final = frozenset(
         "untap",
         "overview",
         "graph",
+        "limits",
         "explain",
     }
 )

@@ -31,6 +31,10 @@ async def overview(gateway: Gateway, _args: Args) -> JSON:
 
     return {
         "sessions": len(live),
+        "connections": {
+            "open": gateway.acceptor.connections.count,
+            "most": gateway.settings.limits.max_connections,
+        },
         "channels": channels,
         "published": passed(PUBLISHED),
         "delivered": passed(DELIVERED, GOT, RETURNED),

@@ -18,6 +18,7 @@ from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.logs import level_now, set_level
 from amqpgate.operator.explain import explain
 from amqpgate.operator.graph import graph
+from amqpgate.operator.limits import limits
 from amqpgate.operator.overview import overview
 from amqpgate.operator.policies import policies
 from amqpgate.operator.pools import states
@@ -138,6 +139,7 @@ CALLS: Final[Mapping[str, Call]] = {
     "untap": lambda gateway, args: gateway.observers.taps.end(str(args.get("tap"))),
     "overview": overview,
     "graph": graph,
+    "limits": limits,
     "explain": explain,
 }
 

@@ -11,6 +11,7 @@ from amqpgate.gateway.server.standing import Impairment, Phase
 from amqpgate.operator.queries import STREAMS, begin
 from amqpgate.telemetry.answers import NOTHING, Answers, Args
 from amqpgate.telemetry.events import EventSubscriber, Item
+from amqpgate.telemetry.history import History
 from amqpgate.values import frozen
 
 
@@ -39,6 +40,10 @@ class SingleGateway:
     @property
     def started(self) -> bool:
         return self.gateway.lifecycle.readiness.started
+
+    @property
+    def history(self) -> History:
+        return self.gateway.history
 
     async def metrics_text(self) -> bytes:
         return await self.gateway.metrics_text()

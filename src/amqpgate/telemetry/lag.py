@@ -52,6 +52,9 @@ class LagMetrics:
         while self._worst and self._worst[0][0] < since:
             self._worst.popleft()
 
+    def longest(self, since: float) -> float:
+        """How late it was at most since then, which is no longer ago than a minute; on the clock of this."""
+        return next((seconds for at, seconds in self._worst if at >= since), 0.0)
+
     def _longest(self) -> float:
-        self._forget()
-        return self._worst[0][1] if self._worst else 0.0
+        return self.longest(self._clock() - WINDOW)

@@ -24,6 +24,11 @@ _OPEN: Final = Path("/proc/self/fd")
 _STARTED: Final = time.time()
 
 
+def resident() -> int:
+    """Bytes of resident memory."""
+    return int(_STATM.read_text().split()[1]) * _PAGE
+
+
 class ProcessMetrics(Collector):
     """Registered beside the gateway's other metrics."""
 
@@ -31,8 +36,7 @@ class ProcessMetrics(Collector):
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        pages = int(_STATM.read_text().split()[1])
-        yield GaugeMetricFamily("process_resident_memory_bytes", "Resident memory.", pages * _PAGE)
+        yield GaugeMetricFamily("process_resident_memory_bytes", "Resident memory.", resident())
         yield CounterMetricFamily("process_cpu_seconds", "User and system CPU time.", time.process_time())
         yield GaugeMetricFamily(
             "process_start_time_seconds", "When the process began, in seconds since 1970.", _STARTED

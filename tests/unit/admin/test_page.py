@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
+import random
 import re
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -13,34 +17,97 @@ import trio
 
 from amqpgate.admin import page
 from amqpgate.telemetry.answers import Answers
+from amqpgate.telemetry.history import BUCKETS, SERIES, SLOTS, slot_at
 
 from .test_http import open_window  # noqa: F401
 
 FOLDER = Path(page.__file__).parent / "page"
+#: Not our own.
+VENDOR = FOLDER / "vendor"
+#: Bytes of all that the page loads.
+MOST = 200 * 1024
+
+
+def served(folder: Path = FOLDER) -> list[Path]:
+    """The files that browsers ask for."""
+    return [file for file in folder.iterdir() if file.suffix in (".html", ".css", ".js", ".svg")]
 
 
 async def test_the_page_needs_no_token_and_its_questions_do(open_window: Callable[..., object]) -> None:  # noqa: F811
     window = await open_window("s3cret")  # type: ignore[misc]
-    for file in FOLDER.iterdir():
-        path = "/" if file.name == "index.html" else f"/page/{file.name}"
+    for file in served() + served(VENDOR):
+        path = "/" if file.name == "index.html" else f"/page/{file.relative_to(FOLDER)}"
         status, text, headers = await window.get(path)
         assert (status, text) == (200, file.read_text())
         assert "default-src 'none'; script-src 'self'" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert (await window.get(path, if_none_match=headers["etag"]))[:2] == (304, "")
+    assert (await window.get("/page/vendor/SHA256SUMS"))[0] == 401
     for path in ("/overview", "/graph", "/explain"):
         assert (await window.get(path))[0] == 401
         assert (await window.get(path, token="Bearer s3cret"))[0] == 200
 
 
 def test_nothing_is_loaded_from_elsewhere_and_nothing_stands_in_the_markup() -> None:
-    for file in FOLDER.iterdir():
+    for file in served():
         text = file.read_text().replace("http://www.w3.org/2000/svg", "")
         assert "://" not in text
         assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|\beval\(|localStorage", text)
     markup = (FOLDER / "index.html").read_text()
     assert not re.search(r"<style|style=|\son[a-z]+=", markup)
-    assert re.findall(r"<script[^>]*>", markup) == ['<script type="module" src="/page/main.js">']
+    assert re.findall(r"<script[^>]*>", markup) == [
+        '<script defer src="/page/vendor/uPlot.iife.min.js">',
+        '<script type="module" src="/page/main.js">',
+    ]
+
+
+def test_what_is_vendored_is_as_it_was_published_and_has_its_licence() -> None:
+    sums = dict(
+        reversed(line.split(maxsplit=1))
+        for line in (VENDOR / "SHA256SUMS").read_text().splitlines()
+        if not line.startswith("#")
+    )
+    assert {file.name for file in VENDOR.iterdir()} == {*sums, "SHA256SUMS"}
+    for name, digest in sums.items():
+        content = (VENDOR / name).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == digest, name
+        assert not re.search(rb"innerHTML|insertAdjacentHTML|document\.write|\beval\(|localStorage", content)
+    assert "Permission is hereby granted" in (VENDOR / "uPlot.LICENSE").read_text()
+    assert "(v1.6.32)" in (VENDOR / "uPlot.iife.min.js").read_text()[:100]
+
+
+def test_all_that_is_loaded_is_small() -> None:
+    assert sum(file.stat().st_size for file in served() + served(VENDOR)) < MOST
+
+
+async def test_it_is_small_with_an_hour_of_numbers_too(open_window: Callable[..., object]) -> None:  # noqa: F811
+    window = await open_window()  # type: ignore[misc]
+    loaded = 0
+    for file in served() + served(VENDOR):
+        path = "" if file.name == "index.html" else f"page/{file.relative_to(FOLDER)}"
+        loaded += len(await packed(f"{window.address}/{path}", file.read_bytes()))
+    numbers = random.Random(7)
+    now = slot_at(time.time())
+    for slot in range(now - SLOTS, now + 1):
+        took = [numbers.randrange(9) for _ in range(len(BUCKETS) + 1)]
+        window.gateway.history.rings[0].write(slot, [numbers.random() * 1e6 for _ in SERIES], took)
+    hour = (await window.get("/history"))[1]
+    assert len(json.loads(hour)["at"]) > SLOTS - 3
+    assert loaded + len(hour) < MOST
+
+
+async def packed(address: str, content: bytes) -> bytes:
+    """What is sent to a browser, which unpacks it to this."""
+
+    def ask() -> bytes:
+        request = urllib.request.Request(address, headers={"accept-encoding": "gzip, br"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            assert (answer.headers["content-encoding"], answer.headers["vary"]) == ("gzip", "accept-encoding")
+            sent: bytes = answer.read()
+        assert gzip.decompress(sent) == content
+        return sent
+
+    return await trio.to_thread.run_sync(ask)
 
 
 def test_every_element_that_a_script_looks_for_is_there() -> None:

@@ -57,7 +57,22 @@ export function heard(name, event) {
 }
 
 const form = byId("denials-form");
-form.addEventListener("input", draw);
+// That which the address is of; it comes first.
+let chosen = null;
+
+form.addEventListener("input", () => {
+  chosen = null;
+  const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  history.replaceState(null, "", `#denials${query.size ? `?${query}` : ""}`);
+  draw();
+});
+
+// `#denials?text=refund` or `#denials?id=...`, from somebody.
+export function enter(query) {
+  chosen = query.get("id");
+  if (query.size) for (const name of ["kind", "text"]) form.elements[name].value = query.get(name) ?? "";
+  if (!isMissing) draw();
+}
 form.addEventListener("submit", (event) => event.preventDefault());
 
 function draw() {
@@ -70,6 +85,9 @@ function draw() {
         [decision.user, decision.vhost, decision.client, decision.operation, decision.exchange, decision.queue, decision.routing_key, decision.policy, decision.rule]
           .join("\n").toLowerCase().includes(text)),
   );
+  const first = wanted.findIndex((decision) => decision.keys.includes(chosen));
+  if (first > 0) wanted.unshift(...wanted.splice(first, 1));
+  byId("denials-gone").hidden = chosen === null || first >= 0 || isMissing;
   setText(byId("denials-count"), decisions.length ? `the last ${count(decisions.length)}` : "");
   const list = byId("denials");
   if (!wanted.length) return nothing(list, decisions.length ? "None of them fits." : "Nothing has been refused.");
@@ -84,15 +102,17 @@ function grouped() {
   const found = new Map();
   for (const decision of decisions) {
     const key = sameOf(decision);
-    if (found.has(key)) found.get(key).times += 1;
-    else found.set(key, { ...decision, times: 1 });
+    if (found.has(key)) found.get(key).keys.push(keyOf(decision));
+    else found.set(key, { ...decision, keys: [keyOf(decision)] });
   }
   return [...found.values()];
 }
 
 function renew(node, decision) {
   setText(node.querySelector("time"), clock(decision.at));
-  setText(node.querySelector(".times"), decision.times > 1 ? `× ${count(decision.times)}` : "");
+  setText(node.querySelector(".times"), decision.keys.length > 1 ? `× ${count(decision.keys.length)}` : "");
+  node.classList.toggle("chosen", decision.keys.includes(chosen));
+  node.querySelector("a.side")?.setAttribute("href", `#denials?id=${decision.keys[0]}`);
 }
 
 const ruleOf = (decision) => (decision.policy === null ? "no rule allows it" : `${decision.policy}/${decision.rule}`);
@@ -101,7 +121,7 @@ function card(decision) {
   const [kind, word] = KINDS[decision.kind] ?? ["", decision.kind];
   return h("li", { class: "card" },
     h("p", { class: "line" }, pill(kind, word), h("b", {}, who(decision.user)), h("code", {}, decision.vhost), h("span", { class: "times" }),
-      h("time", { class: "side" })),
+      h("a", { class: "side", title: "The address of this one" }, h("time"))),
     h("p", {}, h("span", { class: "op" }, decision.operation), " ", ...about(decision).flatMap(([name, value]) => [chip(name, value), " "])),
     h("p", { class: "line" }, h("span", { class: "rule" }, ruleOf(decision)),
       h("span", { class: "hint" }, decision.kind === "shadow" ? `would ${decision.effect}` : `from ${decision.client}`),

@@ -73,6 +73,17 @@ export function bytes(number) {
   return `${number < 10 && power ? number.toFixed(1) : whole.format(number)} ${units[power]}`;
 }
 
+const few = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+// Of an axis: no digit that only rounding would hide.
+export const perSecond = (number) => few.format(number);
+
+export function seconds(number) {
+  if (number === 0) return "0";
+  if (number < 0.001) return `${few.format(number * 1e6)} µs`;
+  return number < 1 ? `${few.format(number * 1000)} ms` : `${few.format(number)} s`;
+}
+
 export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB");
 
 export function ago(seconds) {

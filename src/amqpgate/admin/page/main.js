@@ -4,15 +4,19 @@ import { every, listen, onLocked, Refused } from "./api.js";
 import { byId, setText } from "./dom.js";
 import * as denials from "./denials.js";
 import * as graph from "./graph.js";
+import * as history from "./history.js";
+import { onKeys } from "./keys.js";
 import * as overview from "./overview.js";
 import * as policies from "./policies.js";
 import * as sessions from "./sessions.js";
 
-const views = { overview, sessions, denials, policies, graph };
+const views = { overview, history, sessions, denials, policies, graph };
 const asks = {};
 let shown = "overview";
 
 function show() {
+  // They are of what was shown before; the lock is of the page.
+  for (const dialog of document.querySelectorAll("dialog[open]:not(#lock)")) dialog.close();
   const [name, query] = location.hash.slice(1).split("?");
   shown = name in views ? name : "overview";
   for (const section of document.querySelectorAll("[data-view]")) section.hidden = section.dataset.view !== shown;
@@ -99,7 +103,13 @@ listen(
   },
 );
 
-addEventListener("hashchange", () => {
+function turn() {
   show();
   byId("main").focus({ preventScroll: true });
+}
+addEventListener("hashchange", turn);
+// At once, so that the next key finds what it is for.
+onKeys((name) => {
+  globalThis.history.pushState(null, "", `#${name}`);
+  turn();
 });

@@ -1,24 +1,29 @@
 // Rates, upstreams, throttled principals, the last denials, and what happens.
 
 import { get } from "./api.js";
-import { byId, clock, count, h, nothing, bytes, pill, plural, rate, s, setText, sync, who } from "./dom.js";
+import { brief, byId, clock, count, h, nothing, bytes, pill, plural, rate, s, setText, sync, who } from "./dom.js";
 import * as denials from "./denials.js";
+import { hour, refresh } from "./hour.js";
 
 export const SECONDS = 2;
-const KEPT = 40;
+// Of a tile's curve: ten minutes.
+const KEPT = 120;
 const SHOWN = 6;
+const LIMITS = 8;
+const QUANTITIES = { messages: "messages", bytes: "in", deliver_messages: "deliveries", deliver_bytes: "out" };
 
 const TILES = [
-  { id: "published", title: "published per second", of: (now, then, passed) => (now.published.messages - then.published.messages) / passed, show: rate },
-  { id: "delivered", title: "delivered per second", of: (now, then, passed) => (now.delivered.messages - then.delivered.messages) / passed, show: rate },
-  { id: "bytes", title: "bodies per second", of: (now, then, passed) => (now.published.bytes + now.delivered.bytes - then.published.bytes - then.delivered.bytes) / passed, show: bytes },
-  { id: "refused", title: "refused per second", of: (now, then, passed) => (now.refused - then.refused) / passed, show: rate, kind: "bad" },
-  { id: "sessions", title: "sessions", of: (now) => now.sessions, show: count },
-  { id: "buffered", title: "waits to be sent", of: (now) => now.buffered.client + now.buffered.upstream, show: bytes },
+  { id: "published", title: "published per second", of: (now, then, passed) => (now.published.messages - then.published.messages) / passed, from: ["published"], show: rate },
+  { id: "delivered", title: "delivered per second", of: (now, then, passed) => (now.delivered.messages - then.delivered.messages) / passed, from: ["delivered"], show: rate },
+  { id: "bytes", title: "bodies per second", of: (now, then, passed) => (now.published.bytes + now.delivered.bytes - then.published.bytes - then.delivered.bytes) / passed, from: ["published_bytes", "delivered_bytes"], show: bytes },
+  { id: "refused", title: "refused per second", of: (now, then, passed) => (now.refused - then.refused) / passed, from: ["refused"], show: rate, kind: "bad" },
+  { id: "sessions", title: "sessions", of: (now) => now.sessions, from: ["sessions"], show: count, beside: (now) => `of ${brief(now.connections.most)}` },
+  { id: "buffered", title: "waits to be sent", of: (now) => now.buffered.client + now.buffered.upstream, from: ["buffered"], show: bytes },
 ];
 
 let last = null;
-const series = new Map(TILES.map(({ id }) => [id, []]));
+// What each tile says, by its id.
+const latest = new Map();
 const news = [];
 
 // The state of the gateway as the corner shows it.
@@ -27,7 +32,7 @@ export function state() {
   return last.ready ? ["good", "ready"] : ["wait", "not ready"];
 }
 
-// The numbers, for the curves and the corner.
+// The numbers, for the tiles and the corner.
 export async function look() {
   const now = await get("/overview");
   const then = last;
@@ -37,21 +42,21 @@ export async function look() {
   const passed = now.at - then.at;
   if (passed <= 0) return;
   for (const tile of TILES) {
-    const values = series.get(tile.id);
     // Of a worker that has ended nothing is counted any more.
-    values.push(Math.max(0, tile.of(now, then, passed)));
-    if (values.length > KEPT) values.shift();
+    latest.set(tile.id, Math.max(0, tile.of(now, then, passed)));
   }
 }
 
 export async function ask() {
-  await look();
+  await Promise.all([look(), refresh()]);
   drawTiles();
-  const [{ upstreams }, throttled] = await Promise.all([
+  const [{ upstreams }, limits, throttled] = await Promise.all([
     get("/upstreams"),
+    get("/limits", { limit: LIMITS }),
     get("/sessions", { flow: "throttled", limit: 1000 }),
   ]);
   drawUpstreams(upstreams);
+  drawLimits(limits);
   drawThrottled(throttled);
   drawNews();
   await denials.ask();
@@ -66,12 +71,17 @@ function drawTiles() {
     (tile) =>
       h("li", { class: `tile ${tile.kind ?? ""}`, id: `tile-${tile.id}` },
         h("span", { class: "title" }, tile.title),
-        h("strong"),
+        h("strong"), h("small", { class: "hint" }),
         s("svg", { viewBox: "0 0 120 32", preserveAspectRatio: "none", "aria-hidden": "true" },
           s("path", { class: "area" }), s("path", { class: "line" }))),
     (node, tile) => {
-      const values = series.get(tile.id);
-      setText(node.querySelector("strong"), values.length ? tile.show(values.at(-1)) : "…");
+      const rows = hour();
+      const columns = tile.from.map((name) => rows[name].slice(-KEPT));
+      // Of a gap nothing is known, and the curve is not the place to say so.
+      const values = columns[0].map((_, at) => columns.reduce((sum, column) => sum + (column[at] ?? 0), 0));
+      const now = latest.get(tile.id) ?? values.at(-1);
+      setText(node.querySelector("strong"), now === undefined ? "…" : tile.show(now));
+      if (tile.beside) setText(node.querySelector("small"), tile.beside(last));
       node.classList.toggle("alive", values.some((value) => value > 0));
       const top = Math.max(...values, 1e-9);
       const points = values.map((value, at) => `${(120 - (values.length - 1 - at) * (120 / (KEPT - 1))).toFixed(1)},${(30 - (value / top) * 27).toFixed(1)}`);
@@ -84,32 +94,44 @@ function drawTiles() {
 
 function drawUpstreams(upstreams) {
   const list = byId("upstreams");
-  const endpoints = upstreams.flatMap((upstream) => upstream.endpoints.map((endpoint) => ({ upstream, endpoint })));
-  if (!endpoints.length) return nothing(list, "There are none.");
+  const rows = upstreams.flatMap((upstream) =>
+    [...new Set(upstream.endpoints.map((endpoint) => endpoint.address))].map((address, at) => ({
+      upstream,
+      address,
+      isFirst: at === 0,
+      // As each worker sees it.
+      seen: upstream.endpoints.filter((endpoint) => endpoint.address === address),
+    })),
+  );
+  if (!rows.length) return nothing(list, "There are none.");
   sync(
     list,
-    endpoints,
-    ({ upstream, endpoint }) => `${upstream.name}\n${endpoint.worker}\n${endpoint.address}`,
-    ({ upstream, endpoint }) =>
-      h("li", {}, pill("", ""), h("span", { class: "grow" }, h("b", {}, upstream.name), " ", h("code", {}, endpoint.address)), h("span", { class: "side" })),
-    (node, { upstream, endpoint }) => {
-      const [kind, text] = health(endpoint, upstream);
+    rows,
+    ({ upstream, address }) => `${upstream.name}\n${address}`,
+    ({ upstream, address }) =>
+      h("li", {}, pill("", ""), h("span", { class: "grow" }, h("b", {}, upstream.name), " ", h("code", {}, address)), h("span", { class: "side" })),
+    (node, { upstream, isFirst, seen }) => {
+      // What the worst off says, and how many do.
+      const [rank, kind, text] = seen.map((endpoint) => health(endpoint, upstream)).sort(([one], [other]) => other - one)[0];
+      const those = seen.filter((endpoint) => health(endpoint, upstream)[0] === rank).length;
       node.firstChild.className = `pill ${kind}`;
       setText(node.firstChild, text);
-      const facts = upstream.endpoints[0] === endpoint ? [plural(upstream.sessions, "session")] : [];
+      const facts = isFirst ? [plural(upstream.sessions, "session")] : [];
       if (upstream.version) facts.push(upstream.version);
-      if (endpoint.failures) facts.push(plural(endpoint.failures, "failure"));
-      if (upstream.endpoints.some((other) => other.worker !== endpoint.worker)) facts.push(`worker ${endpoint.worker}`);
+      const failures = seen.reduce((sum, endpoint) => sum + endpoint.failures, 0);
+      if (failures) facts.push(plural(failures, "failure"));
+      if (those < seen.length) facts.push(`as ${those} of ${seen.length} workers see it`);
       setText(node.lastChild, facts.join(" · "));
     },
   );
 }
 
+// How bad it is, its colour and its word.
 function health(endpoint, upstream) {
-  if (!endpoint.up) return ["bad", "down"];
-  if (endpoint.ejected_for > 0) return ["wait", `out for ${Math.ceil(endpoint.ejected_for)} s`];
-  if (!endpoint.available) return ["wait", "not used"];
-  return upstream.checked ? ["good", "up"] : ["good", "in use"];
+  if (!endpoint.up) return [3, "bad", "down"];
+  if (endpoint.ejected_for > 0) return [2, "wait", `out for ${Math.ceil(endpoint.ejected_for)} s`];
+  if (!endpoint.available) return [1, "wait", "not used"];
+  return [0, "good", upstream.checked ? "up" : "in use"];
 }
 
 function drawThrottled(answer) {
@@ -132,6 +154,29 @@ function drawThrottled(answer) {
       h("li", {}, pill("wait", "throttled"),
         h("span", { class: "grow" }, h("b", {}, who(one.user)), " ", h("code", {}, one.vhost)), h("span", { class: "side" })),
     (node, one) => setText(node.lastChild, `${plural(one.sessions, "session")} · ${rate(one.published)}/s`),
+  );
+}
+
+function drawLimits({ limits, left_out: more }) {
+  const list = byId("limits");
+  if (!limits.length) return nothing(list, "No open session has a limit of messages or bytes.");
+  sync(
+    list,
+    [...limits, ...(more ? [{ more }] : [])],
+    (one) => (one.more ? "more" : JSON.stringify([one.policy, one.limit, one.key, one.quantity, one.enforced])),
+    (one) =>
+      one.more
+        ? h("li", { class: "empty" })
+        : h("li", {}, pill("", ""), h("span", { class: "grow" }, h("b", {}, one.key.map((part) => part || "–").join(" · ") || "all"), " ", h("span", { class: "rule" }, `${one.policy}/${one.limit}`)),
+            h("span", { class: "side" }), h("meter", { min: 0, max: 1, "aria-label": `${one.policy}/${one.limit}: how much of it is used` })),
+    (node, one) => {
+      if (one.more) return setText(node, `${count(one.more)} more at /limits`);
+      const show = one.quantity.endsWith("bytes") ? bytes : rate;
+      node.firstChild.className = `pill ${one.waiting ? "wait" : one.enforced ? "good" : ""}`;
+      setText(node.firstChild, one.waiting ? `${count(one.waiting)} wait` : one.enforced ? "open" : "shadow");
+      setText(node.children[2], `${show(one.rate)} of ${show(one.most)} ${QUANTITIES[one.quantity]}/s`);
+      return (node.lastChild.value = Math.min(1, one.rate / one.most));
+    },
   );
 }
 

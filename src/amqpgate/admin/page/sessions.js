@@ -5,6 +5,8 @@ import { byId, chip, count, exchangeName, h, bytes, pill, rate, setText, sync, w
 
 export const SECONDS = 3;
 const LIMIT = 50;
+const FILTERS = ["user", "vhost", "client", "flow"];
+const FIRST = "-published_rate";
 
 const FLOWS = {
   running: ["good", "running"],
@@ -39,11 +41,11 @@ const COLUMNS = [
 
 const form = byId("sessions-form");
 let offset = 0;
-let sort = "-published_rate";
+let sort = FIRST;
 let total = 0;
 
 export async function ask() {
-  const filters = Object.fromEntries(["user", "vhost", "client", "flow"].map((name) => [name, form.elements[name].value.trim()]));
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, form.elements[name].value.trim()]));
   const answer = await get("/sessions", { ...filters, sort, limit: LIMIT, offset });
   total = answer.matched;
   if (offset && offset >= total) {
@@ -71,27 +73,48 @@ function begin(order) {
   sort = order;
   offset = 0;
   form.elements.sort.value = order;
+  note();
   askSoon(0);
 }
 
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("input", (event) => {
+  setTimeout(note);
   if (event.target.name === "sort") return begin(event.target.value);
   offset = 0;
   return askSoon(200);
 });
-form.addEventListener("reset", () => setTimeout(() => begin("-published_rate")));
+form.addEventListener("reset", () => setTimeout(() => begin(FIRST)));
 byId("sessions-back").addEventListener("click", () => turn(-LIMIT));
 byId("sessions-on").addEventListener("click", () => turn(LIMIT));
 
 function turn(by) {
   offset = Math.max(0, offset + by);
+  note();
   askSoon(0);
 }
 
-// `#sessions?user=alice` comes from elsewhere on the page.
+// The address says which are shown, and which one is looked at: for whoever gets it, and for a reload.
+function note() {
+  if (!location.hash.startsWith("#sessions")) return;
+  const query = new URLSearchParams(FILTERS.map((name) => [name, form.elements[name].value.trim()]).filter(([, value]) => value));
+  if (sort !== FIRST) query.set("sort", sort);
+  if (offset) query.set("offset", offset);
+  if (dialog.open) query.set("id", looked);
+  history.replaceState(null, "", `#sessions${query.size ? `?${query}` : ""}`);
+}
+
+// `#sessions?user=alice` comes from elsewhere on the page, or from somebody.
 export function enter(query) {
-  for (const [name, value] of query) if (name in form.elements) form.elements[name].value = value;
+  if (query.size) {
+    for (const name of FILTERS) form.elements[name].value = query.get(name) ?? "";
+    const order = query.get("sort") ?? FIRST;
+    sort = COLUMNS.some((column) => column.key === order.replace("-", "")) ? order : FIRST;
+    form.elements.sort.value = sort;
+    offset = Math.max(0, Number.parseInt(query.get("offset"), 10) || 0);
+  }
+  const id = query.get("id");
+  if (id !== null) open(id);
 }
 
 // -- the table ----------------------------------------------------------------------------------
@@ -153,8 +176,11 @@ async function open(id) {
   setText(byId("session-title"), id);
   closing.hidden = false;
   dialog.showModal();
+  note();
   await look();
 }
+
+dialog.addEventListener("close", note);
 
 async function look() {
   const id = looked;

@@ -1,4 +1,4 @@
-"""Memory that the workers of one gateway share: the buckets of their limits, and connections at once.
+"""Memory that the workers of one gateway share: buckets of limits, connections at once, and the last hour.
 
 The supervisor makes it and hands it to each worker. A limit's bucket is a *slot*: who draws on it changes the
 one count that there is, on the data path, too. So nothing is handed out beforehand, and a worker that is
@@ -6,6 +6,7 @@ killed takes nothing with it. Slots are found by a digest of the limit as it is 
 
     slot      digest (16) | tokens, stamp (16: `flows.LEVEL`) | rate, burst (16)
     worker    of each slot: how often the worker uses it, and its sessions (4 + 4)
+    history   of each worker: a ring (`telemetry.history`)
 
 All of it is bounded. A slot that nobody uses and that is full again is given to the next limit. Where none is
 left for a limit, its worker counts alone, and the log says so. Slots are given out under a lock of the file,
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Final, Self
 import attrs
 
 from amqpgate.digests import blake2b
+from amqpgate.telemetry.history import RING
 
 if TYPE_CHECKING:
     from amqpgate.datapath.scanner import Bucket
@@ -44,6 +46,10 @@ _LEVEL: Final = struct.Struct("=dd")
 _USES: Final = struct.Struct("=i")
 _SLOT: Final = _DIGEST + _LEVEL.size + _RATES.size
 _FREE: Final = bytes(_DIGEST)
+
+
+def _size(workers: int) -> int:
+    return SLOTS * (_SLOT + 2 * _USES.size * workers) + RING * workers
 
 
 @attrs.define(eq=False)
@@ -98,13 +104,18 @@ class SharedMemory:
     def make(cls, workers: int) -> Self:
         """A new one, empty. ``OSError`` where there is no memory."""
         fd = os.memfd_create("amqpgate-limits")
-        os.ftruncate(fd, SLOTS * (_SLOT + 2 * _USES.size * workers))
+        os.ftruncate(fd, _size(workers))
         return cls(fd, workers, -1)
 
     @property
     def size(self) -> int:
         """Bytes; what nobody has written takes none."""
-        return SLOTS * (_SLOT + 2 * _USES.size * self.workers)
+        return _size(self.workers)
+
+    @property
+    def history(self) -> memoryview:
+        """The rings of all workers, by number. They outlive a worker."""
+        return memoryview(self.memory)[self._at(self.workers, 0, 0) :]
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -26,6 +26,7 @@ from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
+from amqpgate.gateway.observers.stats.history import HistorySampler
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.selected import Selected
@@ -59,6 +60,7 @@ from amqpgate.policy import PolicySet
 from amqpgate.policy.loader import Stamp
 from amqpgate.telemetry.claims import ClaimMetrics
 from amqpgate.telemetry.events import Events
+from amqpgate.telemetry.history import RING, History
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.telemetry.tracing.counters import TraceCounters
@@ -82,7 +84,7 @@ def build(
     """The gateway that the settings describe, with these policies in force.
 
     ``seen`` is how the folder of policies looked before they were read, ``shared_memory`` what limits are
-    counted in together with other workers. Raises ``ConfigError``.
+    counted in, and the last hour is kept in, together with other workers. Raises ``ConfigError``.
     """
     limits = settings.limits
     live: dict[str, Session] = {}
@@ -162,6 +164,10 @@ def build(
     lifecycle = Lifecycle(limits, listeners, Readiness(metrics.ready), events)
     control = PolicyControl(in_force, settings, compiler, router, registry, observers)
     scraper = Scraper(metrics, pump, registry, acceptor, observers.ended)
+    memory = memoryview(bytearray(RING)) if shared_memory is None else shared_memory.history
+    history = History.of(memory)
+    is_asked = settings.admin is not None or shared_memory is not None
+    ring = history.rings[0 if shared_memory is None else shared_memory.worker]
     housekeeping = Housekeeping(
         settings,
         registry,
@@ -170,6 +176,7 @@ def build(
         lifecycle,
         observers,
         None if identities is None else token_sessions,
+        HistorySampler(ring, pump, metrics, decisions, observers.ended) if is_asked else None,
     )
     return Gateway(
         settings=settings,
@@ -181,6 +188,7 @@ def build(
         lifecycle=lifecycle,
         observers=observers,
         scraper=scraper,
+        history=history,
         services=(*_services(settings, context, observers, registry, buckets, housekeeping), *issuers),
     )
 

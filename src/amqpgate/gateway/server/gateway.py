@@ -37,6 +37,7 @@ from amqpgate.gateway.upstream.router import Router
 from amqpgate.logs import about
 from amqpgate.policy import PolicySet
 from amqpgate.telemetry import lag
+from amqpgate.telemetry.history import History
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.readings import Totals
 from amqpgate.values import frozen
@@ -58,6 +59,8 @@ class Gateway:
     lifecycle: Lifecycle
     observers: GatewayObservers
     scraper: Scraper
+    #: Its last hour, and where it has other workers, theirs.
+    history: History
     #: What runs beside the sessions, from the start to the end.
     services: tuple[Callable[[], Awaitable[None]], ...]
 

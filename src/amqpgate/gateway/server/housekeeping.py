@@ -15,6 +15,7 @@ from amqpgate.datapath import reserve
 from amqpgate.gateway.handshake.accept import Acceptor
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.services import GatewayObservers
+from amqpgate.gateway.observers.stats.history import HistorySampler
 from amqpgate.gateway.observers.stats.sampler import INTERVAL, look
 from amqpgate.gateway.server.lifecycle import Lifecycle
 from amqpgate.gateway.server.standing import Impairment
@@ -38,6 +39,8 @@ class Housekeeping:
     observers: GatewayObservers
     #: None: no tokens are verified.
     tokens: TokenSessions | None
+    #: None: nobody can ask for it.
+    history: HistorySampler | None
     #: Sessions at once.
     _tide: Tide = attrs.field(factory=Tide, init=False)
     #: When memory is given back once more, on trio's clock.
@@ -48,7 +51,7 @@ class Housekeeping:
         """For ever."""
         while True:
             await trio.sleep(INTERVAL)
-            for part in (self._look, self._forget, self._give_back):
+            for part in (self._look, self._remember, self._forget, self._give_back):
                 try:
                     await part()
                 except Exception:
@@ -56,7 +59,12 @@ class Housekeeping:
 
     async def _look(self) -> None:
         live = list(self.sessions.live.values())
-        await look(live, time.monotonic(), self.observers.metrics.confirmed)
+        confirmed = self.observers.metrics.confirmed if self.history is None else self.history.confirmed
+        await look(live, time.monotonic(), confirmed)
+
+    async def _remember(self) -> None:
+        if self.history is not None:
+            await self.history.look(self.sessions.live.values(), time.time(), time.monotonic())
 
     async def _forget(self) -> None:
         observers = self.observers

@@ -85,6 +85,8 @@ class Decisions:
     hits: dict[tuple[str | None, str], Hits] = attrs.field(factory=dict, init=False)
     #: What policies that are not enforced would have decided otherwise, by policy, rule and effect.
     differences: dict[tuple[str | None, str, str], Hits] = attrs.field(factory=dict, init=False)
+    #: Operations that policies have denied since the start.
+    denials: int = attrs.field(default=0, init=False)
     _digest: str = attrs.field(default="", init=False)
     _kept: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=KEPT), init=False)
     _numbers: Iterator[int] = attrs.field(factory=lambda: count(1), init=False)
@@ -103,6 +105,7 @@ class Decisions:
     def denied(self, verdict: Verdict, operation: Operation, session: str, text: str) -> None:
         """A policy denies one; ``text`` is what the client reads."""
         now = time.time()
+        self.denials += 1
         self.hits.setdefault((verdict.policy, verdict.rule), Hits()).add(now)
         self._keep(now, "denied", verdict, operation, session, text)
 

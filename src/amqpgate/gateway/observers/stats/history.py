@@ -1,0 +1,89 @@
+"""What a gateway writes of itself into its hour (`telemetry.history`), once in five seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import attrs
+
+from amqpgate.datapath.engine import Pump
+from amqpgate.datapath.tables import Side
+from amqpgate.gateway.observers.stats.decisions import Decisions
+from amqpgate.gateway.observers.stats.totals import SessionTotals
+from amqpgate.gateway.session.session import Session
+from amqpgate.telemetry.history import BUCKETS, Ring, bucket_of, slot_at
+from amqpgate.telemetry.metrics import Metrics
+from amqpgate.telemetry.process import resident
+from amqpgate.telemetry.time_slices import TimeSlices
+from amqpgate.values import frozen
+
+
+@frozen
+class _CountsAt:
+    """What only grows, and when it was read, on the monotonic clock."""
+
+    at: float
+    #: The first of `telemetry.history.SERIES`, in their order; the last is seconds of CPU.
+    counts: tuple[float, ...]
+
+
+@attrs.define(eq=False)
+class HistorySampler:
+    """The sampler of one process. Nothing is counted for it as it happens."""
+
+    ring: Ring
+    pump: Pump
+    metrics: Metrics
+    decisions: Decisions
+    #: What the sessions that are over have passed.
+    ended: SessionTotals
+    #: None: this is the first look.
+    _last: _CountsAt | None = attrs.field(default=None, init=False)
+    _slot: int = attrs.field(default=0, init=False)
+    #: How long brokers took to confirm since the last row.
+    _took: list[int] = attrs.field(factory=lambda: [0] * (len(BUCKETS) + 1), init=False)
+
+    def confirmed(self, seconds: float) -> None:
+        """The broker has answered a publish that was timed."""
+        self.metrics.confirmed(seconds)
+        self._took[bucket_of(seconds)] += 1
+
+    async def look(self, sessions: Iterable[Session], wall: float, now: float) -> None:
+        """Write the row of the slot that is over, if one is.
+
+        ``wall`` is in seconds since 1970, ``now`` on the monotonic clock. Where the loop stood still for
+        longer, this row has the rates of all that time, and the slots between are a gap.
+        """
+        slot = slot_at(wall)
+        if slot == self._slot:
+            return
+        tally, live = self.ended.copy(), list(sessions)
+        waiting = buffered = 0
+        turns = TimeSlices()
+        for session in live:
+            tally.add(session)
+            client, broker = session.relay.endpoints[Side.CLIENT], session.relay.endpoints[Side.UPSTREAM]
+            waiting += client.throttled or broker.throttled
+            buffered += client.waiting + broker.waiting
+            await turns.next()
+        counts = (
+            tally.published,
+            tally.sent,
+            tally.published_bytes,
+            tally.sent_bytes,
+            tally.refused,
+            self.decisions.denials,
+            self.pump.counters.throttled,
+            time.process_time(),
+        )
+        last, self._last, self._slot = self._last, _CountsAt(now, counts), slot
+        took, self._took = self._took, [0] * len(self._took)
+        if last is None or now <= last.at:
+            return
+        passed = now - last.at
+        *rates, cpu = (
+            max(0.0, count - before) / passed for count, before in zip(counts, last.counts, strict=True)
+        )
+        lag = self.metrics.lag.longest(last.at)
+        self.ring.write(slot - 1, (*rates, waiting, len(live), buffered, lag, cpu, resident()), took)
