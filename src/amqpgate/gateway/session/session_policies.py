@@ -10,7 +10,6 @@ from amqpgate.datapath.scanner import Flow, HeaderRules
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.claiming import Claiming
 from amqpgate.gateway.session.compatibility import Adapted, adapted
 from amqpgate.gateway.session.delays import Delays
@@ -73,7 +72,7 @@ class SessionPolicies:
         self.observers = observers
         self.sees, watchers = _NOTHING, []
         for observer in observers:
-            what = observer.sees()
+            what = observer.sees() if "sees" in observer.hooks else _NOTHING
             # To join or to ask what an enum's flags are takes Python longer than all else here.
             if what is not _NOTHING:
                 watchers.append(observer)
@@ -128,15 +127,25 @@ class SessionPolicies:
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        changes = changes or deaths.are_counted(self.compatibility) or self.delays is not None
+        changes = changes or self.changes_headers
         return self.limits.limits_publishes or not self.access.is_unrestricted or changes
 
     @property
     def judges_deliveries(self) -> bool:
         """Whether there is any delivery that may have to wait, or to be changed."""
-        renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        changes = renames or deaths.are_counted(self.compatibility) or self.delays is not None
-        return self.limits.limits_deliveries or changes
+        return self.limits.limits_deliveries or self.renames or self.changes_headers
+
+    @property
+    def renames(self) -> bool:
+        """Whether the client uses other names than its broker."""
+        return self.rewriter is not None and self.rewriter.transform.naming is not None
+
+    @property
+    def changes_headers(self) -> bool:
+        """Whether headers of messages may have to be changed, to and fro, since the broker is another one
+        than the client knows."""
+        compatibility = self.compatibility
+        return self.delays is not None or (compatibility is not None and compatibility.counts_deaths)
 
     def peek(self, message: Message, peek: Peek | None) -> Peek | None:
         """Which messages like this one must be shown; ``peek`` is what others want to see."""

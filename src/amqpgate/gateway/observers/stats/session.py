@@ -116,6 +116,9 @@ class StatsFactory:
     #: What the sessions that are over have passed.
     ended: SessionTotals
 
+    def looks_on(self, policies: PolicySet) -> bool:
+        return True
+
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver:
