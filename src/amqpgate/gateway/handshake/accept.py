@@ -241,11 +241,10 @@ class Acceptor:
         """Tell those who look on where the session comes from."""
         principal, choice = policies.principal, session.facts.choice
         route = None if choice is None else choice.policy
-        self.context.policies.selected.note(principal, session.session_policies.access, route)
-        upstream = self.context.router.cluster_of(choice, principal.listener).name
         for observer in session.session_policies.observers:
             if isinstance(observer, StatsObserver):
-                observer.opened_from(caller.address, upstream)
+                observer.opened_from(caller.address, session.facts.cluster)
+        self.context.policies.selected.count(principal, session.session_policies.access, route)
         if self.tracer is not None and timing is not None:
             rules = policies.policies.traces_of(principal)
             self.tracer.set_up(rules, principal, session.id, timing)

@@ -86,6 +86,11 @@ class ConnectionPolicies:
         """Whether anything is decided of connections before they open: `client_side.admit_login`."""
         return self.in_force.now.limits_strangers
 
+    @property
+    def are_asked_first(self) -> bool:
+        """Whether a client may have to wait, or to be judged, before it is answered."""
+        return self.in_force.now.limits_strangers or (self.audit is not None and self.audit.is_full)
+
     def opens_at_once(self, principal: Principal, session: str) -> SelectedPolicies | None:
         """What has been found out before of a session that may open its virtual host; None: it is to be
         found out, or to be told of (`prepared`, `why_not_open`)."""

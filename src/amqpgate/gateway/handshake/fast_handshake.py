@@ -40,10 +40,9 @@ from amqpgate.datapath.engine import HandedOverSocket
 from amqpgate.datapath.tls import has_ended, would_block
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.handshake.admission import AdmissionStage
-from amqpgate.gateway.handshake.agreements import Agreement, Offer
+from amqpgate.gateway.handshake.agreements import Agreement, Offer, start_for
 from amqpgate.gateway.handshake.fast_path import FastPath
 from amqpgate.gateway.handshake.identities import TOKEN_MARK
-from amqpgate.gateway.handshake.passthrough import offered
 from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
 from amqpgate.gateway.handshake.progress import Progress, Stage
 from amqpgate.gateway.handshake.start_ok import UsualStartOk, start_ok_of, usual_start_ok
@@ -171,7 +170,7 @@ class FastHandshake(Stepper):
         if data is None:
             return False
         path, listener, session = self.path, self.path.listener, self.caller.session_id
-        if data != HEADER_0_9_1 or not path.is_common:
+        if data != HEADER_0_9_1 or path.verifies_tokens or path.context.policies.are_asked_first:
             return self._leave(data)
         router = path.context.router
         try:
@@ -185,7 +184,7 @@ class FastHandshake(Stepper):
             router.took(call.dialler.choice)
         self._call = call
         path.context.pending.awaits(self.pending, _GREETED)
-        start = offered(call.dialler, listener, call.start)
+        start = start_for(call.start, listener, call.dialler.settings)
         return self._tell(self.client, START_FRAMES.of(start), START_OK)
 
     def _start_ok(self) -> bool:

@@ -48,6 +48,8 @@ class FastPath:
     agreements: Agreements = attrs.field(init=False)
     #: Whether channel.flow off is done here.
     keeps_deliveries: bool = attrs.field(init=False)
+    #: Whether tokens are verified, which a conversation does.
+    verifies_tokens: bool = attrs.field(init=False)
     #: Seconds that a handshake may take.
     timeout: float = attrs.field(init=False)
     #: Seconds after which its connections look at their deadlines for the first time.
@@ -56,17 +58,8 @@ class FastPath:
     def __attrs_post_init__(self) -> None:
         self.agreements = Agreements(self.listener)
         self.keeps_deliveries = self.listener.keeps_deliveries
+        self.verifies_tokens = self.context.identities is not None
         settings = self.context.settings
         self.timeout = settings.limits.handshake_timeout
         waits = [min(one.connect_timeout, one.answer_timeout) for one in settings.upstreams]
         self.first_look = min(self.timeout, *waits)
-
-    @property
-    def is_common(self) -> bool:
-        """Whether nobody is to be asked before a client is answered."""
-        context = self.context
-        if context.identities is not None:
-            # Tokens are verified by the conversation.
-            return False
-        policies = context.policies
-        return not policies.judges_logins and (policies.audit is None or not policies.audit.is_full)

@@ -25,9 +25,9 @@ import trio
 
 from amqpgate.config import Address, Listener, Settings
 from amqpgate.gateway.transport.binding import LINGER, bind_all
+from amqpgate.gateway.transport.connecting import is_paced, prepare_listening
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.listener import BACKLOG, BREATH, accept, take
-from amqpgate.gateway.transport.method_stream import is_paced, prepare_listening
 from amqpgate.gateway.transport.reuseport import choose_all, choose_among
 from amqpgate.gateway.transport.waiting import checkpoint, sleep
 

@@ -23,7 +23,7 @@ from typing import Final
 
 import attrs
 
-from amqpgate.gateway.transport.memory_trim import Tide
+from amqpgate.gateway.transport.memory_trim import MANY, Tide
 from amqpgate.gateway.transport.waiting import CancelScope
 
 #: Bits of an IPv6 address that tell hosts apart.
@@ -94,7 +94,8 @@ class PendingHandshakes:
             if address is not None and not self.of(handshake, address):
                 return None
             self._all[handshake] = None
-            self._tide.rise(len(self._all))
+            if len(self._all) >= MANY:
+                self._tide.rise(len(self._all))
             self.awaits(handshake, _SILENT)
         except MemoryError:
             self.leave(handshake)

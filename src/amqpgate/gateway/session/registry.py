@@ -113,6 +113,35 @@ class ObserverFactory(Protocol):
         """
 
 
+@attrs.define(eq=False)
+class ObserverFactories:
+    """Those of one gateway, in the order in which their observers are told."""
+
+    all: Sequence[ObserverFactory]
+    #: Those that look on, and the policies that they were asked of.
+    _looking: tuple[PolicySet | None, Sequence[ObserverFactory]] = attrs.field(default=(None, ()), init=False)
+
+    def looking_on(self, policies: PolicySet) -> Sequence[ObserverFactory]:
+        """Whom a session that begins under these policies asks."""
+        asked, looking = self._looking
+        if asked is not policies:
+            looking = [factory for factory in self.all if self._looks_on(factory, policies)]
+            self._looking = policies, looking
+        return looking
+
+    def ask_again(self) -> None:
+        """One of them may look on that did not, or the other way round."""
+        self._looking = None, ()
+
+    @staticmethod
+    def _looks_on(factory: ObserverFactory, policies: PolicySet) -> bool:
+        try:
+            return factory.looks_on(policies)
+        except Exception:
+            FAULTS.caught(factory.part, f"{type(factory).__name__}.looks_on")
+            return True
+
+
 @attrs.frozen(eq=False)
 class SessionEnds:
     """Who is told of the ends of sessions."""
@@ -135,13 +164,11 @@ class SessionRegistry:
     #: By session id.
     live: dict[str, Session]
     #: Who makes the observers of each, in the order in which these are told.
-    factories: Sequence[ObserverFactory]
+    factories: ObserverFactories
     #: Where set-ups and tear-downs run. Once they are closed sockets close without a word.
     fibers: Fibers
     #: Where what operators ask for goes on; None while nothing may be started.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
-    #: Those that look on, under the policies that they were asked of.
-    _looking: tuple[PolicySet | None, Sequence[ObserverFactory]] = attrs.field(default=(None, ()), init=False)
     _dismissing: ForcedCloses = attrs.field(init=False)
     _shared: SharedFacts = attrs.field(factory=SharedFacts, init=False)
     # A bound method is an object: this is made once, and not for each session.
@@ -194,7 +221,9 @@ class SessionRegistry:
             session.token.begin(session_id)
         try:
             self._follow_claims(session)
-            session.observe(observers_for(session, policies.policies, self._looking_on(policies.policies)))
+            session.observe(
+                observers_for(session, policies.policies, self.factories.looking_on(policies.policies))
+            )
             for observer in session_policies.observers:
                 if "opened" in observer.hooks:
                     observer.opened()
@@ -203,13 +232,6 @@ class SessionRegistry:
             log_failure(log, "session %s failed as it began", session.id)
             self.pump.remove(session.relay, End.FAILED, None, error)
         return session
-
-    def _looking_on(self, policies: PolicySet) -> Sequence[ObserverFactory]:
-        asked, looking = self._looking
-        if asked is not policies:
-            looking = [factory for factory in self.factories if _looks_on(factory, policies)]
-            self._looking = policies, looking
-        return looking
 
     def finish(self) -> None:
         """End all of them."""
@@ -291,7 +313,7 @@ class SessionRegistry:
             )
         self._follow_claims(session)
         session.show_nacks()
-        session.session_policies.observed_by(observers_for(session, policies, self.factories))
+        session.session_policies.observed_by(observers_for(session, policies, self.factories.all))
         before = session.limits
         limits = policies.limits_for(session.principal, session.id)
         session.judge_by(access, self.token_buckets.take(limits, time.monotonic()))
@@ -324,10 +346,10 @@ class SessionRegistry:
 
     def observe(self, part: str, policies: PolicySet) -> None:
         """The factory of a part has other observers than before; ``policies`` are those in force."""
-        self._looking = None, ()
+        self.factories.ask_again()
         for session in list(self.live.values()):
             before = session.session_policies.observers
-            changed = observers_for(session, policies, self.factories, part)
+            changed = observers_for(session, policies, self.factories.all, part)
             if any(one.part == part for one in (*before, *changed)):
                 session.observe(changed)
 
@@ -385,14 +407,6 @@ def _close_all(endpoints: Iterable[RelayEndpoint]) -> None:
     for endpoint in endpoints:
         if endpoint.sock is not None:
             endpoint.sock.close()
-
-
-def _looks_on(factory: ObserverFactory, policies: PolicySet) -> bool:
-    try:
-        return factory.looks_on(policies)
-    except Exception:
-        FAULTS.caught(factory.part, f"{type(factory).__name__}.looks_on")
-        return True
 
 
 def observers_for(

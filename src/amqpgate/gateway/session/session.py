@@ -25,7 +25,7 @@ from amqpgate.gateway.session.observer import Sees, SessionObserver
 from amqpgate.gateway.session.publish import PublishHandler
 from amqpgate.gateway.session.rewriter import Rewriter
 from amqpgate.gateway.session.session_end import NOT_ENDED, CloseState, SessionEnd, SessionOutcome
-from amqpgate.gateway.session.session_policies import SessionPolicies
+from amqpgate.gateway.session.session_policies import SessionPolicies, changes_deliveries
 from amqpgate.gateway.session.session_token import SessionToken
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.gateway.session.version_bridge import VersionBridge
@@ -120,7 +120,7 @@ class Session:
     def reads_sent(self) -> bool:
         """Whether the headers of messages that the client gets are needed, too."""
         policies, bridge = self.session_policies, self.bridge
-        if policies.claims is not None or policies.renames or policies.changes_headers:
+        if policies.claims is not None or changes_deliveries(policies):
             return True
         return bridge is not None and (bridge.maps(Side.UPSTREAM) or bool(bridge.channel_flows))
 

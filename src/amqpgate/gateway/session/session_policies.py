@@ -127,25 +127,13 @@ class SessionPolicies:
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        changes = changes or self.changes_headers
+        changes = changes or changes_headers(self)
         return self.limits.limits_publishes or not self.access.is_unrestricted or changes
 
     @property
     def judges_deliveries(self) -> bool:
         """Whether there is any delivery that may have to wait, or to be changed."""
-        return self.limits.limits_deliveries or self.renames or self.changes_headers
-
-    @property
-    def renames(self) -> bool:
-        """Whether the client uses other names than its broker."""
-        return self.rewriter is not None and self.rewriter.transform.naming is not None
-
-    @property
-    def changes_headers(self) -> bool:
-        """Whether headers of messages may have to be changed, to and fro, since the broker is another one
-        than the client knows."""
-        compatibility = self.compatibility
-        return self.delays is not None or (compatibility is not None and compatibility.counts_deaths)
+        return self.limits.limits_deliveries or changes_deliveries(self)
 
     def peek(self, message: Message, peek: Peek | None) -> Peek | None:
         """Which messages like this one must be shown; ``peek`` is what others want to see."""
@@ -283,3 +271,16 @@ def may_delay(policies: SessionPolicies, exchange: str) -> bool:
         return False
     naming = None if policies.rewriter is None else policies.rewriter.transform.naming
     return policies.delays.delays(exchange if naming is None else naming.exchange_up(exchange))
+
+
+def changes_headers(policies: SessionPolicies) -> bool:
+    """Whether headers of messages may have to be changed, to and fro: the broker is another one than the client
+    knows."""
+    compatibility = policies.compatibility
+    return policies.delays is not None or (compatibility is not None and compatibility.counts_deaths)
+
+
+def changes_deliveries(policies: SessionPolicies) -> bool:
+    """Whether messages to the client may have to be changed."""
+    rewriter = policies.rewriter
+    return (rewriter is not None and rewriter.transform.naming is not None) or changes_headers(policies)

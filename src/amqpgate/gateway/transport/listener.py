@@ -7,7 +7,7 @@ import logging
 import socket
 
 from amqpgate.datapath import build, reserve
-from amqpgate.gateway.transport.method_stream import unpace
+from amqpgate.gateway.transport.connecting import unpace
 from amqpgate.gateway.transport.waiting import sleep, wait_readable
 from amqpgate.logs import RECURRING
 

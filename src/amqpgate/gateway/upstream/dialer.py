@@ -26,8 +26,8 @@ from amqpgate.bridge.v0_9_1 import VERSION as NATIVE
 from amqpgate.config import Address, Upstream
 from amqpgate.datapath.tls import tls_errors
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
-from amqpgate.gateway.transport.connecting import begin, connect
-from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, prepare
+from amqpgate.gateway.transport.connecting import begin, connect, prepare
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import fail_after, in_trio, move_on_after
 from amqpgate.gateway.upstream import capabilities
