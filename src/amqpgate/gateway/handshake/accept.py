@@ -93,7 +93,7 @@ class Acceptor:
             if self.tracer is None and listener.proxy_protocol == "none"
         }
 
-    def enter(self, connection: socket.socket, address: str, listener: Listener) -> None:
+    def enter(self, listener: Listener, connection: socket.socket, address: str) -> None:
         """Take a connection in, unless there are too many."""
         fibers = self.sessions.fibers
         pending = None
@@ -231,7 +231,7 @@ class Acceptor:
             self._tell(session, caller, policies, timing)
         except Exception:
             FAULTS.caught("metrics", "what is told of a new session")
-        if pending.scope.cancel_called:
+        if pending.is_cancelled:
             session.relay.finish()
         return True
 

@@ -422,7 +422,7 @@ def begin_fast(
     caller = Caller(secrets.token_hex(8), address)
     step = HEADER if path.listener.tls is None else TLS
     made = FastHandshake(scheduler, now + path.timeout, path, pending, sock, caller, step)
-    pending.scope.tell(made)
+    pending.goes_by(made)
     scheduler.look_at(made, now + path.first_look)
     return made
 

@@ -274,8 +274,7 @@ def may_delay(policies: SessionPolicies, exchange: str) -> bool:
 
 
 def changes_headers(policies: SessionPolicies) -> bool:
-    """Whether headers of messages may have to be changed, to and fro: the broker is another one than the client
-    knows."""
+    """Whether headers of messages may have to be changed, to and fro, for a client of another broker."""
     compatibility = policies.compatibility
     return policies.delays is not None or (compatibility is not None and compatibility.counts_deaths)
 
