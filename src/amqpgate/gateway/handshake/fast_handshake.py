@@ -172,9 +172,12 @@ class FastHandshake(Stepper):
         path, listener, session = self.path, self.path.listener, self.caller.session_id
         if data != HEADER_0_9_1 or path.verifies_tokens or path.context.policies.are_asked_first:
             return self._leave(data)
-        router = path.context.router
+        router, at_home = path.context.router, path.at_home
         try:
-            dialler = router.early_dialler(listener, self.caller, session)
+            if router.table.policies:
+                dialler = router.early_dialler(listener, self.caller, session)
+            else:
+                dialler = None if at_home is None else at_home(session)
         except ConfigError:
             dialler = None
         call = None if dialler is None else FirstCall.known(dialler, trio.current_time())
@@ -320,7 +323,8 @@ class FastHandshake(Stepper):
             return self._leave(data)
         assert sent == len(frame), "a socket that has taken a byte has room for twelve"
         dialler = call.dialler
-        context.router.count_shadows(selected.principal, self.caller.session_id)
+        if context.router.table.policies:
+            context.router.count_shadows(selected.principal, self.caller.session_id)
         ours, theirs = agreement.tunes
         established = Established(
             selected,
