@@ -26,9 +26,9 @@ import trio
 
 from amqpgate.config import Address, Listener, Settings
 from amqpgate.gateway.transport.binding import LINGER, bind_all
-from amqpgate.gateway.transport.connecting import prepare_listening
+from amqpgate.gateway.transport.connecting import is_paced, prepare_listening
 from amqpgate.gateway.transport.fibers import Fibers
-from amqpgate.gateway.transport.listener import BACKLOG, Accepting
+from amqpgate.gateway.transport.listener import BACKLOG, Accepting, ListeningSocket
 from amqpgate.gateway.transport.reuseport import choose_all, choose_among
 
 log = logging.getLogger(__name__)
@@ -142,7 +142,13 @@ class Listeners:
     async def _serve(self) -> None:
         """Until something changes."""
         accepting = [
-            Accepting(self.fibers, math.inf, sock, partial(self.enter, listener), self._break)
+            Accepting(
+                self.fibers,
+                math.inf,
+                ListeningSocket(sock, is_paced(sock)),
+                partial(self.enter, listener),
+                self._break,
+            )
             for sock, listener in self._listening
         ]
         for one in accepting:

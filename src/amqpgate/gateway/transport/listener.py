@@ -13,9 +13,10 @@ import attrs
 import trio
 
 from amqpgate.datapath import build, reserve
-from amqpgate.gateway.transport.connecting import is_paced, unpace
+from amqpgate.gateway.transport.connecting import unpace
 from amqpgate.gateway.transport.stepper import Stepper
 from amqpgate.logs import RECURRING
+from amqpgate.values import frozen
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,14 @@ BACKLOG = 4096
 MOST_ACCEPTED: Final = 16
 
 
+@frozen(eq=False)
+class ListeningSocket:
+    """A socket, and what those that it accepts have of it."""
+
+    sock: socket.socket
+    is_paced: bool
+
+
 @attrs.define(eq=False)
 class Accepting(Stepper):
     """Takes connections from a listening socket, and closes it when it is cancelled.
@@ -56,16 +65,11 @@ class Accepting(Stepper):
     what is left is for those that there are.
     """
 
-    sock: socket.socket
+    listening: ListeningSocket
     #: Takes a connection in: its socket, and its peer as ``host:port``. It is closed where that raises.
     enter: Callable[[socket.socket, str], None]
     #: Called when the listening socket itself is broken.
     on_broken: Callable[[Exception], None]
-    _may_be_paced: bool = attrs.field(init=False)
-
-    @_may_be_paced.default
-    def _ask(self) -> bool:
-        return is_paced(self.sock)
 
     def proceed(self) -> bool:
         self.is_queued = False
@@ -77,9 +81,9 @@ class Accepting(Stepper):
                 if reserve.is_short():
                     log.error("cannot accept: memory is short", extra=RECURRING)
                     return self._rest()
-                came = take(self.sock, may_be_paced=self._may_be_paced)
+                came = take(self.listening)
                 if came is None:
-                    self.wait_for(self.sock)
+                    self.wait_for(self.listening.sock)
                     return False
                 self._enter(*came)
             self.scheduler.resume_soon(self)
@@ -124,20 +128,19 @@ class Accepting(Stepper):
 
     def _close(self) -> None:
         self.ignore_all()
-        with self.sock, contextlib.suppress(OSError, MemoryError, SystemError):
-            while (came := take(self.sock, may_be_paced=self._may_be_paced)) is not None:
+        with self.listening.sock, contextlib.suppress(OSError, MemoryError, SystemError):
+            while (came := take(self.listening)) is not None:
                 self._enter(*came)
 
 
-def take(sock: socket.socket, *, may_be_paced: bool) -> tuple[socket.socket, str] | None:
+def take(listening: ListeningSocket) -> tuple[socket.socket, str] | None:
     """The next connection, prepared, and its peer as ``host:port``; None where there is none.
 
-    ``may_be_paced``: as the listening socket is. Raises ``OSError`` where there is no room, or the listening
-    socket is broken.
+    Raises ``OSError`` where there is no room, or the listening socket is broken.
     """
     while True:
         try:
-            connection, (host, port) = build.accept(sock)
+            connection, (host, port) = build.accept(listening.sock)
         except BlockingIOError:
             return None
         except ConnectionError:
@@ -146,6 +149,6 @@ def take(sock: socket.socket, *, may_be_paced: bool) -> tuple[socket.socket, str
             if error.errno not in _ITS_OWN_FAULT:
                 raise
         else:
-            if may_be_paced:
+            if listening.is_paced:
                 unpace(connection, host)
             return connection, f"{host}:{port}"

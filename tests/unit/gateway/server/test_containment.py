@@ -22,6 +22,7 @@ from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 from amqpgate.gateway.server import housekeeping
 from amqpgate.gateway.session import close_session, registry
 from amqpgate.gateway.transport import listener
+from amqpgate.gateway.transport.listener import ListeningSocket
 from amqpgate.policy.loader import build
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import InProcess, eventually
@@ -133,7 +134,7 @@ def test_a_connection_that_cannot_be_taken_in_is_closed_alone(
 def test_a_listening_socket_that_breaks_ends_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs it starts another one: one that only seems to listen helps nobody."""
 
-    def breaks(_: socket.socket, *, may_be_paced: bool) -> tuple[socket.socket, str]:
+    def breaks(_: ListeningSocket) -> tuple[socket.socket, str]:
         raise OSError(errno.EBADF, "broken")
 
     monkeypatch.setattr(listener, "take", breaks)

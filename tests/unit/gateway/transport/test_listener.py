@@ -16,7 +16,7 @@ import trio
 from amqpgate.datapath import build, reserve
 from amqpgate.gateway.transport import listener as listener_module
 from amqpgate.gateway.transport.fiber import Fiber, Scheduled
-from amqpgate.gateway.transport.listener import BREATH, MOST_ACCEPTED, Accepting
+from amqpgate.gateway.transport.listener import BREATH, MOST_ACCEPTED, Accepting, ListeningSocket
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -73,12 +73,15 @@ class Schedule:
 class Stage:
     sock: Refusing
     schedule: Schedule
+    is_paced: bool = False
     accepting: Accepting = attrs.field(init=False)
     taken: list[str] = attrs.field(factory=list)
     broken: list[Exception] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
-        self.accepting = Accepting(self.schedule, math.inf, self.sock, self.enter, self.broken.append)
+        self.accepting = Accepting(
+            self.schedule, math.inf, ListeningSocket(self.sock, self.is_paced), self.enter, self.broken.append
+        )
 
     def enter(self, connection: socket.socket, address: str) -> None:
         connection.close()
@@ -207,12 +210,11 @@ def test_its_socket_closes_though_others_cannot_be_taken(stage: Stage, error: Ex
 
 
 @pytest.mark.parametrize("is_paced", [False, True])
-def test_whether_it_is_paced_is_asked_of_the_listening_socket(
+def test_a_connection_is_paced_where_its_listening_socket_is(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, is_paced: bool
 ) -> None:
     unpaced: list[str] = []
-    monkeypatch.setattr(listener_module, "is_paced", lambda _: is_paced)
     monkeypatch.setattr(listener_module, "unpace", lambda _, peer: unpaced.append(peer))
     stage.sock.left = 2
-    Stage(stage.sock, Schedule()).accepting.proceed()
+    Stage(stage.sock, Schedule(), is_paced).accepting.proceed()
     assert unpaced == ["127.0.0.1"] * 2 * is_paced
