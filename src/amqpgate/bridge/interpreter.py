@@ -67,13 +67,11 @@ class Interpreter(ABC):
     #: Whether what cannot be done for a client (540) ends its session, and the connection goes on.
     has_sessions: ClassVar[bool] = False
 
+    #: Whether this peer speaks the canonical model itself: nothing need be translated.
+    is_native: bool = False
+
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-
-    @property
-    def is_native(self) -> bool:
-        """Whether this peer speaks the canonical model itself: nothing need be translated."""
-        return False
 
     @property
     def is_qpids(self) -> bool:

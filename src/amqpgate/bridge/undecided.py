@@ -64,10 +64,6 @@ class UndecidedInterpreter(Interpreter):
         #: None until the client has told.
         self.decided: Interpreter | None = None
 
-    @property
-    def is_native(self) -> bool:
-        return self.decided is self.new and self.new.is_native
-
     def to_canonical(self, payload: Buffer, sender: Role) -> Method:
         if self.decided is None and len(payload) >= 4:
             told = _telling(self.old.dialect, self.new.dialect).get(int.from_bytes(payload[:4], "big"))
@@ -83,6 +79,7 @@ class UndecidedInterpreter(Interpreter):
     def _decide(self, version: VersionNumbers) -> None:
         self.decided = self.old if version == _0_9 else self.new
         self.dialect = self.decided.dialect
+        self.is_native = self.decided.is_native
 
     def from_canonical(self, method: Method) -> bytes:
         return super().from_canonical(method) if self.decided is None else self.decided.from_canonical(method)

@@ -32,10 +32,7 @@ class Interpreter091(Interpreter):
 
     def __init__(self, dialect: Dialect = RABBITMQ_0_9_1) -> None:
         super().__init__(dialect)
-
-    @property
-    def is_native(self) -> bool:
-        return self.dialect is RABBITMQ_0_9_1
+        self.is_native = dialect is RABBITMQ_0_9_1
 
     def to_canonical(self, payload: Buffer, sender: Role) -> Method:
         return decode_method(payload, self.dialect)

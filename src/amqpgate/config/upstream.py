@@ -284,7 +284,7 @@ class Upstream:
         """Whether the gateway logs in as itself, in the place of its clients."""
         return self.user is not None
 
-    @property
+    @cached_property
     def answer_timeout(self) -> float:
         """Seconds that a broker may take for an answer while a connection is set up."""
         return self.handshake_timeout or self.connect_timeout

@@ -43,7 +43,7 @@ cdef class RelayEndpoint:
         self.lane = lane
         self.heartbeat = heartbeat
         self.fd = sock.fileno()
-        self.wrapped = BUFFERED if isinstance(sock, BufferedSocket) else TLS if is_tls(sock) else PLAIN
+        self.wrapped = BUFFERED if isinstance(sock, BufferedSocket) else TLS if type(sock) is not Plain and is_tls(sock) else PLAIN
         if rest:
             append(&self.partial, rest, len(rest))
             self.fresh = True

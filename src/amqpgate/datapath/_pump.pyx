@@ -51,6 +51,8 @@ cdef enum:
     RUN = 1024
     V_HEARTBEAT = -2
 
+#: What is no TLS, without a look at `ssl`.
+cdef object Plain = socket.socket
 cdef double NEVER = float("inf")
 cdef Py_ssize_t CHUNK = _CHUNK
 cdef Py_ssize_t PIECE = _PIECE

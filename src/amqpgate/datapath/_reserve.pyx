@@ -244,6 +244,21 @@ def in_use():
     return used
 
 
+cdef enum:
+    #: Bytes in use from which on memory is short. What lives for long may have been asked for in an hour of
+    #: need, and stays where it is: less than that is no sign.
+    MUCH = 256 * 1024
+    #: Bytes that are free, in one piece, where memory is short no more.
+    PLENTY = 64 * 1024
+
+SHORT = MUCH
+
+
+def is_short():
+    """Whether the reserve is lived on now. A comparison where it is not."""
+    return used >= MUCH and lacks(PLENTY)
+
+
 def lacks(size_t size):
     """Whether there are not so many bytes in one piece, but for the reserve."""
     cdef void* piece = ask_without_reserve(size)

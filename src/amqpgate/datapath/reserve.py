@@ -17,9 +17,11 @@ Without the compiled data path there is none, and none where another allocator i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    #: Bytes in use from which on memory is short.
+    SHORT: int
 
     def in_use() -> int:
         """Bytes of it that somebody has."""
@@ -30,13 +32,17 @@ if TYPE_CHECKING:
     def lacks(size: int) -> bool:
         """Whether there are not so many bytes in one piece, but for the reserve."""
 
+    def is_short() -> bool:
+        """Whether the reserve is lived on now. A comparison where it is not."""
+
     def numbers() -> tuple[int, int, int, int]:
         """Bytes in use, the most there ever were, pieces given out, and requests that found it full."""
 
 else:
     try:
-        from amqpgate.datapath._reserve import in_use, install, lacks, numbers
+        from amqpgate.datapath._reserve import SHORT, in_use, install, is_short, lacks, numbers
     except ImportError:
+        SHORT = 0
 
         def in_use():
             return 0
@@ -47,19 +53,11 @@ else:
         def lacks(size):
             return False
 
+        def is_short():
+            return False
+
         def numbers():
             return 0, 0, 0, 0
 
 
-__all__ = ["in_use", "install", "is_short", "lacks", "numbers"]
-
-#: Bytes in use from which on memory is short. What lives for long may have been asked for in an hour of need,
-#: and stays where it is: less than that is no sign.
-SHORT: Final = 256 * 1024
-#: Bytes that are free, in one piece, where memory is short no more.
-PLENTY: Final = 64 * 1024
-
-
-def is_short() -> bool:
-    """Whether the reserve is lived on now. A comparison where it is not."""
-    return in_use() >= SHORT and lacks(PLENTY)
+__all__ = ["SHORT", "in_use", "install", "is_short", "lacks", "numbers"]

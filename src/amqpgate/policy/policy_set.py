@@ -160,6 +160,7 @@ class PolicySet:
             selected.limits,
             selected.transform,
             selected.compatibilities,
+            selected.access.enforced.is_free("connection.open"),
         )
         if any(limit.is_own for limit in meaning.limits):
             return
@@ -255,6 +256,8 @@ class Meaning:
     limits: tuple[SharedLimit, ...]
     transform: Transform | None
     compatibilities: Compatibilities
+    #: Whether it may open its virtual host, with nothing to tell of it.
+    opens_freely: bool
 
 
 #: The kinds that a `Meaning` is of.
@@ -275,6 +278,11 @@ class SelectedPolicies:
     def is_known(self) -> bool:
         """Whether nothing has to be found out."""
         return self._meaning is not None
+
+    @property
+    def opens_freely(self) -> bool:
+        """Whether it is known that it may open its virtual host, with nothing to tell of it."""
+        return self._meaning is not None and self._meaning.opens_freely
 
     @property
     def access(self) -> SessionAccess:

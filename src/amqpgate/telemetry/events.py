@@ -76,24 +76,21 @@ def at_hand(items: AsyncIterator[Item]) -> Item | None:
 class Events:
     """The events of one gateway."""
 
-    _listeners: list[EventSubscriber] = attrs.field(factory=list)
-
-    @property
-    def has_listeners(self) -> bool:
-        return bool(self._listeners)
+    #: Who has many events looks here first.
+    listeners: list[EventSubscriber] = attrs.field(factory=list, init=False)
 
     def tell(self, event: str, **what: JSON) -> None:
         """Something has happened, just now."""
-        if self._listeners:
+        if self.listeners:
             item: JSON = {"event": event, "at": time.time(), **what}
-            for subscriber in self._listeners:
+            for subscriber in self.listeners:
                 subscriber.put(item)
 
     @contextmanager
     def heard_by(self, subscriber: EventSubscriber) -> Iterator[None]:
         """It gets all that happens meanwhile."""
-        self._listeners.append(subscriber)
+        self.listeners.append(subscriber)
         try:
             yield
         finally:
-            self._listeners.remove(subscriber)
+            self.listeners.remove(subscriber)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -50,16 +50,13 @@ class PolicyMetrics:
         #: Of those that are in force, by kind and name.
         self._held: dict[tuple[str, str], Counter] = {}
 
-    def hold(self, policies: Iterable[tuple[str, str]]) -> None:
-        """These are in force: their kinds and names."""
+    def hold(self, policies: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], Counter]:
+        """These are in force: their kinds and names. What counts the sessions that each of them selects."""
         held = set(policies)
         for kind, policy in self._held.keys() - held:
             self._selected.remove(kind, policy)
         self._held = {key: self._selected.labels(*key) for key in held}
-
-    def selected(self, kind: str, policy: str) -> None:
-        """One of them has selected a session."""
-        self._held[kind, policy].inc()
+        return self._held
 
     def in_force(self, digest: str) -> None:
         """Policies with this digest, or none, have been put in force."""

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 #: Of a dial.
 OUTCOMES: Final = ("connected", "failed", "broken")
+
+
+M = TypeVar("M")
+
+
+class Labelled(dict[tuple[str, ...], M]):
+    """What a metric counts, by its labels. To look that up takes prometheus_client as long as to count."""
+
+    def __init__(self, look_up: Callable[..., M]) -> None:  # type: ignore[explicit-any]
+        self._look_up = look_up
+
+    def __missing__(self, labels: tuple[str, ...]) -> M:
+        found = self[labels] = self._look_up(*labels)
+        return found
 
 
 class UpstreamMetrics:
@@ -28,9 +43,11 @@ class UpstreamMetrics:
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
             registry=registry,
         )
-        # Each login asks: to look one up by its labels takes prometheus_client as long as to count.
-        self._dials_of: dict[tuple[str, str, str], Counter] = {}
-        self._dial_of: dict[str, Histogram] = {}
+        #: By upstream, endpoint and one of `OUTCOMES`: connected, failed, or (after it was connected, before
+        #: it was open) broken. Each login counts.
+        self.dials = Labelled(self._dials.labels)
+        #: By upstream, in seconds.
+        self.dial_seconds = Labelled(self._dial.labels)
         self._ejections = Counter(
             "amqpgate_upstream_ejections_total",
             "Times that an endpoint was left out since connections failed there.",
@@ -70,21 +87,6 @@ class UpstreamMetrics:
         self._unaffordable.labels(upstream)
         self._dial.labels(upstream)
         self._up.labels(upstream, endpoint).set(1)
-
-    def dial_took(self, upstream: str, seconds: float) -> None:
-        taken = self._dial_of.get(upstream)
-        if taken is None:
-            taken = self._dial_of[upstream] = self._dial.labels(upstream)
-        taken.observe(seconds)
-
-    def dialled(self, upstream: str, endpoint: str, outcome: str) -> None:
-        """``outcome``: connected, failed, or (after it was connected, before it was open) broken; one of
-        ``OUTCOMES``."""
-        key = upstream, endpoint, outcome
-        dials = self._dials_of.get(key)
-        if dials is None:
-            dials = self._dials_of[key] = self._dials.labels(*key)
-        dials.inc()
 
     def ejected(self, upstream: str, endpoint: str) -> None:
         self._ejections.labels(upstream, endpoint).inc()

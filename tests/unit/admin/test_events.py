@@ -55,7 +55,7 @@ class Stage:
 
     @property
     def is_heard(self) -> bool:
-        return self.events.has_listeners
+        return bool(self.events.listeners)
 
 
 async def play(nursery: trio.Nursery, *, wanted: frozenset[str] | None = None, takes: bool = True) -> Stage:

@@ -153,6 +153,16 @@ class TestPreparing:
         assert (second.connection, second.principal.upstream_user) == ("two", "shared")
         assert (second.access, second.limits, second.transform) == (first.access, (), None)
         assert policy_set.known(Principal("al", BOB.vhost), "three") is None
+        # What is not kept yet has to be asked.
+        assert (first.opens_freely, second.opens_freely) == (False, True)
+
+    def test_who_may_not_open_every_host_does_not_open_freely(self) -> None:
+        rule = document("effect: allow, operations: [connection.open]")
+        policy_set = build([Source("open.yaml", rule.encode())])
+        policy_set.keep(SelectedPolicies(policy_set, BOB, "one"))
+        known = policy_set.known(BOB, "two")
+        assert known is not None
+        assert not known.opens_freely
 
     @pytest.mark.parametrize(
         "text",

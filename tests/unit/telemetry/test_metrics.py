@@ -135,7 +135,7 @@ def test_every_endpoint_is_there_before_it_is_dialled() -> None:
         assert seen["amqpgate_upstream_dials_total", "a:5672", outcome, "rabbit"] == 0
     assert seen["amqpgate_upstream_ejections_total", "a:5672", "rabbit"] == 0
     assert seen["amqpgate_upstream_up", "a:5672", "rabbit"] == 1
-    upstreams.dial_took("rabbit", 0.02)
+    upstreams.dial_seconds[("rabbit",)].observe(0.02)
     seen = samples(metrics)
     assert seen["amqpgate_upstream_dial_seconds_bucket", "0.01", "rabbit"] == 0
     assert seen["amqpgate_upstream_dial_seconds_bucket", "0.025", "rabbit"] == 1

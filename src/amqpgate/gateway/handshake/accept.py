@@ -93,7 +93,7 @@ class Acceptor:
             if self.tracer is None and listener.proxy_protocol == "none"
         }
 
-    def enter(self, connection: socket.socket, address: str, listener: Listener) -> None:
+    def enter(self, listener: Listener, connection: socket.socket, address: str) -> None:
         """Take a connection in, unless there are too many."""
         fibers = self.sessions.fibers
         pending = None
@@ -231,7 +231,7 @@ class Acceptor:
             self._tell(session, caller, policies, timing)
         except Exception:
             FAULTS.caught("metrics", "what is told of a new session")
-        if pending.scope.cancel_called:
+        if pending.is_cancelled:
             session.relay.finish()
         return True
 
@@ -241,11 +241,10 @@ class Acceptor:
         """Tell those who look on where the session comes from."""
         principal, choice = policies.principal, session.facts.choice
         route = None if choice is None else choice.policy
-        self.context.policies.selected.note(principal, session.session_policies.access, route)
-        upstream = self.context.router.cluster_of(choice, principal.listener).name
         for observer in session.session_policies.observers:
             if isinstance(observer, StatsObserver):
-                observer.opened_from(caller.address, upstream)
+                observer.opened_from(caller.address, session.facts.cluster)
+        self.context.policies.selected.count(principal, session.session_policies.access, route)
         if self.tracer is not None and timing is not None:
             rules = policies.policies.traces_of(principal)
             self.tracer.set_up(rules, principal, session.id, timing)

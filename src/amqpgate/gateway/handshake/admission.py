@@ -86,13 +86,16 @@ class ConnectionPolicies:
         """Whether anything is decided of connections before they open: `client_side.admit_login`."""
         return self.in_force.now.limits_strangers
 
+    @property
+    def are_asked_first(self) -> bool:
+        """Whether a client may have to wait, or to be judged, before it is answered."""
+        return self.in_force.now.limits_strangers or (self.audit is not None and self.audit.is_full)
+
     def opens_at_once(self, principal: Principal, session: str) -> SelectedPolicies | None:
         """What has been found out before of a session that may open its virtual host; None: it is to be
         found out, or to be told of (`prepared`, `why_not_open`)."""
         known = self.in_force.now.known(principal, session)
-        if known is None or not known.access.enforced.is_free("connection.open"):
-            return None
-        return known
+        return known if known is not None and known.opens_freely else None
 
     def are_in_force(self, selected: SelectedPolicies) -> bool:
         """Whether no others have come since."""
@@ -128,7 +131,7 @@ class ConnectionPolicies:
     def why_not_open(self, selected: SelectedPolicies) -> str | None:
         """Why a policy denies the principal its virtual host, in RabbitMQ's words for it; None: none does."""
         principal, session, access = selected.principal, selected.connection, selected.access
-        if selected.is_known and access.enforced.is_free("connection.open"):
+        if selected.opens_freely:
             return None
         operation = Operation(principal, "connection.open")
         verdict = access.enforced.decide(operation)

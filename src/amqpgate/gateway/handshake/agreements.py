@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import attrs
@@ -14,11 +14,49 @@ from amqpgate.gateway.transport.repeated import Derived, frame_of
 from amqpgate.gateway.upstream.broker_side import tune_for
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import MAX_CHANNELS, Tune, negotiate, too_small
+from amqpgate.protocol.sasl import repeatable, with_both_plain
 from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Offers that are kept, of one listener and of all.
 _MOST: Final = 64
+
+
+def _offered(start: amqp.ConnectionStart, *, is_read: bool, lends: bool) -> amqp.ConnectionStart:
+    said = start.mechanisms.split()
+    offered = with_both_plain(said)
+    if is_read:
+        # The client's login goes no further, or must have a token in it, and challenges have none.
+        offered = repeatable(offered)
+    if lends:
+        offered = [name for name in offered if name != b"EXTERNAL"]
+    return start if offered == said else attrs.evolve(start, mechanisms=b" ".join(offered))
+
+
+#: What clients hear of a broker's start, by whether the gateway has to read their login, and the upstream
+#: lends its certificate.
+_STARTS: Final = {
+    (is_read, lends): Derived[amqp.ConnectionStart, amqp.ConnectionStart](
+        partial(_offered, is_read=is_read, lends=lends)
+    )
+    for is_read in (False, True)
+    for lends in (False, True)
+}
+
+
+def lends_certificate(upstream: Upstream, listener: Listener) -> bool:
+    """Whether SASL EXTERNAL would log an unproven client in by the gateway's certificate."""
+    tls = upstream.tls
+    return tls is not None and tls.cert is not None and not listener.proves_clients
+
+
+def start_for(
+    start: amqp.ConnectionStart, listener: Listener, upstream: Upstream, *, is_judged_here: bool = False
+) -> amqp.ConnectionStart:
+    """The broker's start, with the mechanisms that the client may use. ``is_judged_here``: only those in
+    which the gateway finds a token."""
+    is_read = upstream.has_login or is_judged_here
+    return _STARTS[is_read, lends_certificate(upstream, listener)].of(start)
 
 
 def offer_of(asked: amqp.ConnectionTune, listener: Listener, upstream: Upstream) -> Tune:

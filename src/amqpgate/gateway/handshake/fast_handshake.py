@@ -40,10 +40,9 @@ from amqpgate.datapath.engine import HandedOverSocket
 from amqpgate.datapath.tls import has_ended, would_block
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.handshake.admission import AdmissionStage
-from amqpgate.gateway.handshake.agreements import Agreement, Offer
+from amqpgate.gateway.handshake.agreements import Agreement, Offer, start_for
 from amqpgate.gateway.handshake.fast_path import FastPath
 from amqpgate.gateway.handshake.identities import TOKEN_MARK
-from amqpgate.gateway.handshake.passthrough import offered
 from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
 from amqpgate.gateway.handshake.progress import Progress, Stage
 from amqpgate.gateway.handshake.start_ok import UsualStartOk, start_ok_of, usual_start_ok
@@ -171,11 +170,14 @@ class FastHandshake(Stepper):
         if data is None:
             return False
         path, listener, session = self.path, self.path.listener, self.caller.session_id
-        if data != HEADER_0_9_1 or not path.is_common:
+        if data != HEADER_0_9_1 or path.verifies_tokens or path.context.policies.are_asked_first:
             return self._leave(data)
-        router = path.context.router
+        router, at_home = path.context.router, path.at_home
         try:
-            dialler = router.early_dialler(listener, self.caller, session)
+            if router.table.policies:
+                dialler = router.early_dialler(listener, self.caller, session)
+            else:
+                dialler = None if at_home is None else at_home(session)
         except ConfigError:
             dialler = None
         call = None if dialler is None else FirstCall.known(dialler, trio.current_time())
@@ -185,7 +187,7 @@ class FastHandshake(Stepper):
             router.took(call.dialler.choice)
         self._call = call
         path.context.pending.awaits(self.pending, _GREETED)
-        start = offered(call.dialler, listener, call.start)
+        start = start_for(call.start, listener, call.dialler.settings)
         return self._tell(self.client, START_FRAMES.of(start), START_OK)
 
     def _start_ok(self) -> bool:
@@ -321,7 +323,8 @@ class FastHandshake(Stepper):
             return self._leave(data)
         assert sent == len(frame), "a socket that has taken a byte has room for twelve"
         dialler = call.dialler
-        context.router.count_shadows(selected.principal, self.caller.session_id)
+        if context.router.table.policies:
+            context.router.count_shadows(selected.principal, self.caller.session_id)
         ours, theirs = agreement.tunes
         established = Established(
             selected,
@@ -423,7 +426,7 @@ def begin_fast(
     caller = Caller(secrets.token_hex(8), address)
     step = HEADER if path.listener.tls is None else TLS
     made = FastHandshake(scheduler, now + path.timeout, path, pending, sock, caller, step)
-    pending.scope.tell(made)
+    pending.goes_by(made)
     scheduler.look_at(made, now + path.first_look)
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Protocol
 
 import attrs
@@ -14,6 +15,7 @@ from amqpgate.gateway.handshake.pending import PendingHandshake
 from amqpgate.gateway.handshake.progress import Progress
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.transport.caller import Caller
+from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.policy import SelectedPolicies
 
 
@@ -46,8 +48,12 @@ class FastPath:
     listener: Listener
     conversations: Conversations
     agreements: Agreements = attrs.field(init=False)
+    #: Makes the attempts of a session, by its id, while there are no routes; None: that is for conversations.
+    at_home: Callable[[str], Dialer] | None = attrs.field(init=False)
     #: Whether channel.flow off is done here.
     keeps_deliveries: bool = attrs.field(init=False)
+    #: Whether tokens are verified, which a conversation does.
+    verifies_tokens: bool = attrs.field(init=False)
     #: Seconds that a handshake may take.
     timeout: float = attrs.field(init=False)
     #: Seconds after which its connections look at their deadlines for the first time.
@@ -55,18 +61,10 @@ class FastPath:
 
     def __attrs_post_init__(self) -> None:
         self.agreements = Agreements(self.listener)
+        self.at_home = self.context.router.home_dialler(self.listener)
         self.keeps_deliveries = self.listener.keeps_deliveries
+        self.verifies_tokens = self.context.identities is not None
         settings = self.context.settings
         self.timeout = settings.limits.handshake_timeout
         waits = [min(one.connect_timeout, one.answer_timeout) for one in settings.upstreams]
         self.first_look = min(self.timeout, *waits)
-
-    @property
-    def is_common(self) -> bool:
-        """Whether nobody is to be asked before a client is answered."""
-        context = self.context
-        if context.identities is not None:
-            # Tokens are verified by the conversation.
-            return False
-        policies = context.policies
-        return not policies.judges_logins and (policies.audit is None or not policies.audit.is_full)

@@ -16,25 +16,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import socket
 from collections.abc import Callable
-from typing import Final
+from functools import partial
 
 import attrs
 import trio
 
 from amqpgate.config import Address, Listener, Settings
 from amqpgate.gateway.transport.binding import LINGER, bind_all
+from amqpgate.gateway.transport.connecting import is_paced, prepare_listening
 from amqpgate.gateway.transport.fibers import Fibers
-from amqpgate.gateway.transport.listener import BACKLOG, BREATH, accept, take
-from amqpgate.gateway.transport.method_stream import is_paced, prepare_listening
+from amqpgate.gateway.transport.listener import BACKLOG, Accepting, ListeningSocket
 from amqpgate.gateway.transport.reuseport import choose_all, choose_among
-from amqpgate.gateway.transport.waiting import checkpoint, sleep
 
 log = logging.getLogger(__name__)
-
-#: Connections that are accepted before others have their turn: each takes some 20 us.
-MOST_ACCEPTED: Final = 16
 
 
 @attrs.define(eq=False)
@@ -42,8 +39,8 @@ class Listeners:
     """The listening sockets of one gateway."""
 
     settings: Settings
-    #: Takes a connection in: its socket, its peer, and the listener.
-    enter: Callable[[socket.socket, str, Listener], None]
+    #: Takes a connection of a listener in, given its socket and its peer.
+    enter: Callable[[Listener, socket.socket, str], None]
     #: Called when they are open.
     on_open: Callable[[], None]
     #: Where connections are accepted.
@@ -144,43 +141,28 @@ class Listeners:
 
     async def _serve(self) -> None:
         """Until something changes."""
-        accepting = [self.fibers.start_soon(self._accept(*listening)) for listening in self._listening]
+        accepting = [
+            Accepting(
+                self.fibers,
+                math.inf,
+                ListeningSocket(sock, is_paced(sock)),
+                partial(self.enter, listener),
+                self._break,
+            )
+            for sock, listener in self._listening
+        ]
+        for one in accepting:
+            self.fibers.begin(one)
         try:
             await self._changed.wait()
         finally:
             self._listening = []
-            for fiber in accepting:
-                fiber.cancel()
-        for fiber in accepting:
-            await fiber.over()
+            for one in accepting:
+                one.cancel()
+        for one in accepting:
+            await one.over()
 
-    async def _accept(self, sock: socket.socket, listener: Listener) -> None:
-        with sock:
-            paced = is_paced(sock)
-            try:
-                while True:
-                    try:
-                        for _ in range(MOST_ACCEPTED):
-                            self._take_in(*await accept(sock, is_paced=paced), listener)
-                        await checkpoint()
-                    except (MemoryError, SystemError):
-                        # Memory was wanted for one connection; Python's own accept does not always say so.
-                        # There may be some again.
-                        with contextlib.suppress(MemoryError):
-                            await sleep(BREATH)
-            except Exception as error:
-                # The listening socket itself is broken: that is for whoever runs the gateway.
-                self._broken = error
-                self._changed.set()
-            finally:
-                with contextlib.suppress(OSError):
-                    while (came := take(sock, is_paced=paced)) is not None:
-                        self._take_in(*came, listener)
-
-    def _take_in(self, connection: socket.socket, address: str, listener: Listener) -> None:
-        try:
-            self.enter(connection, address, listener)
-        except Exception:
-            # One connection's fault ends that connection.
-            log.exception("a connection from %s was not taken in", address)
-            connection.close()
+    def _break(self, error: Exception) -> None:
+        """A listening socket is broken: that is for whoever runs the gateway."""
+        self._broken = error
+        self._changed.set()

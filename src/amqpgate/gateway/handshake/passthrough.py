@@ -26,21 +26,18 @@ by which old clients ask for a challenge (`client_side`).
 from __future__ import annotations
 
 import contextlib
-from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import attrs
 
 from amqpgate.bridge import ConnectionRedirect, pair_of
-from amqpgate.config import Listener
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
-from amqpgate.gateway.handshake.agreements import offer_of
+from amqpgate.gateway.handshake.agreements import lends_certificate, offer_of, start_for
 from amqpgate.gateway.handshake.client_side import ClientHandshake, session_token_of, upstream_user_of
 from amqpgate.gateway.handshake.progress import Progress, Stage
 from amqpgate.gateway.session.established import Established, OwnSource
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, hand_over
-from amqpgate.gateway.transport.repeated import Derived
 from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.gateway.upstream.broker_side import (
     BrokerHandshake,
@@ -57,7 +54,7 @@ from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.gateway.upstream.own_login import secure_ok
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.login import Exchange
-from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher, repeatable, with_both_plain
+from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -138,7 +135,7 @@ class Passthrough:
     def _offer(self, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
         identities, listener = self.client.context.identities, self.client.listener
         is_judged_here = identities is not None and identities.requires(listener)
-        return offered(self.dialler, listener, start, is_judged_here=is_judged_here)
+        return start_for(start, listener, self.dialler.settings, is_judged_here=is_judged_here)
 
     async def _dial(self) -> amqp.ConnectionStart:
         """The start of the broker that hears the start-ok."""
@@ -152,12 +149,11 @@ class Passthrough:
 
     async def _log_in(self) -> Established:
         """From connection.start on, which the client has heard."""
-        start_ok = await self.client.hear_start_ok()
-        if start_ok.mechanism == EXTERNAL and _lends_certificate(self.dialler, self.client.listener):
+        start_ok, settings = await self.client.hear_start_ok(), self.dialler.settings
+        if start_ok.mechanism == EXTERNAL and lends_certificate(settings, self.client.listener):
             # It was not offered: RabbitMQ hangs up then.
             raise RefusedError(refusal_of_login(EXTERNAL).text)
         watcher = SaslWatcher(start_ok.mechanism)
-        settings = self.dialler.settings
         if settings.has_login:
             # Nobody's login fails for it.
             with contextlib.suppress(ProtocolViolation):
@@ -311,43 +307,6 @@ class Passthrough:
         if alternative is not None and isinstance(method, alternative):
             return method
         raise UpstreamFaultError(f"expected '{expected.NAME}', got '{method.NAME}'")
-
-
-def _offered(start: amqp.ConnectionStart, *, is_read: bool, lends: bool) -> amqp.ConnectionStart:
-    said = start.mechanisms.split()
-    offered = with_both_plain(said)
-    if is_read:
-        # The client's login goes no further, or must have a token in it, and challenges have none.
-        offered = repeatable(offered)
-    if lends:
-        offered = [name for name in offered if name != b"EXTERNAL"]
-    return start if offered == said else attrs.evolve(start, mechanisms=b" ".join(offered))
-
-
-#: What clients hear of a broker's start, by whether the gateway has to read their login, and the upstream
-#: lends its certificate.
-_OFFERS: Final = {
-    (is_read, lends): Derived[amqp.ConnectionStart, amqp.ConnectionStart](
-        partial(_offered, is_read=is_read, lends=lends)
-    )
-    for is_read in (False, True)
-    for lends in (False, True)
-}
-
-
-def _lends_certificate(dialler: Dialer, listener: Listener) -> bool:
-    """Whether SASL EXTERNAL would log an unproven client in by the gateway's certificate."""
-    tls = dialler.settings.tls
-    return tls is not None and tls.cert is not None and not listener.proves_clients
-
-
-def offered(
-    dialler: Dialer, listener: Listener, start: amqp.ConnectionStart, *, is_judged_here: bool = False
-) -> amqp.ConnectionStart:
-    """The broker's start, with the mechanisms that the client may use. ``is_judged_here``: only those in
-    which the gateway finds a token."""
-    is_read = dialler.settings.has_login or is_judged_here
-    return _OFFERS[is_read, _lends_certificate(dialler, listener)].of(start)
 
 
 def relay_frames(client: ClientHandshake, broker: MethodStream) -> int | None:

@@ -11,7 +11,7 @@
 ``limits.maxHandshakes`` holds for all, ``limits.handshakesPerAddress`` for each source address (IPv6: for
 each /64, which is what one host is given). A connection whose turn it is to speak gives way to a new one; one
 that is served never does. To say a name proves nothing, so who has said one and is silent gives way, too.
-Decisions only: who gives way has its scope cancelled.
+Decisions only: who gives way is cancelled.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import Final
 
 import attrs
 
-from amqpgate.gateway.transport.memory_trim import Tide
-from amqpgate.gateway.transport.waiting import CancelScope
+from amqpgate.gateway.transport.fiber import Interrupted
+from amqpgate.gateway.transport.memory_trim import MANY, Tide
+from amqpgate.gateway.transport.waiting import CancelScope, Interruptible
 
 #: Bits of an IPv6 address that tell hosts apart.
 _HOST_BITS: Final = 64
@@ -48,19 +49,44 @@ _SILENT: Final = Silence.SILENT
 class PendingHandshake:
     """One connection that is not logged in yet."""
 
-    scope: CancelScope = attrs.field(factory=CancelScope, init=False)
     #: Whom it counts for; None: a balancer has not said yet whom it comes from.
     source: str | None = attrs.field(default=None, init=False)
     gave_way: bool = attrs.field(default=False, init=False)
+    is_cancelled: bool = attrs.field(default=False, init=False)
+    #: What it goes by until it is a conversation.
+    _steps: Interruptible | None = attrs.field(default=None, init=False)
+    #: What it goes by then.
+    _scope: CancelScope | None = attrs.field(default=None, init=False)
+
+    @property
+    def scope(self) -> CancelScope:
+        """Of the conversation with it."""
+        if self._scope is None:
+            self._scope = CancelScope()
+            if self.is_cancelled:
+                self._scope.cancel()
+        return self._scope
+
+    def goes_by(self, steps: Interruptible) -> None:
+        """It is no conversation yet: these are interrupted when it is cancelled."""
+        self._steps = steps
 
     def comes_from(self, source: str) -> None:
         """It is known whom it counts for."""
         self.source = source
 
+    def cancel(self) -> None:
+        """No session comes of it."""
+        self.is_cancelled = True
+        if self._scope is not None:
+            self._scope.cancel()
+        elif self._steps is not None:
+            self._steps.interrupt(Interrupted(self))
+
     def give_way(self) -> None:
         """End it, for another one."""
         self.gave_way = True
-        self.scope.cancel()
+        self.cancel()
 
 
 @attrs.define(eq=False)
@@ -94,7 +120,8 @@ class PendingHandshakes:
             if address is not None and not self.of(handshake, address):
                 return None
             self._all[handshake] = None
-            self._tide.rise(len(self._all))
+            if len(self._all) >= MANY:
+                self._tide.rise(len(self._all))
             self.awaits(handshake, _SILENT)
         except MemoryError:
             self.leave(handshake)
@@ -141,7 +168,7 @@ class PendingHandshakes:
     def cancel(self) -> None:
         """None becomes a session any more."""
         for handshake in self._all:
-            handshake.scope.cancel()
+            handshake.cancel()
 
     def _make_room(self) -> bool:
         for waiting in self._waiting.values():

@@ -13,7 +13,6 @@ from amqpgate.bridge import NATIVE
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.client_side import SAID, ClientProperties
 from amqpgate.gateway.transport.caller import Caller
-from amqpgate.gateway.transport.repeated import Derived
 from amqpgate.gateway.upstream.broker_side import BROKER_FRAME_BEFORE_TUNE
 from amqpgate.protocol.frames import FRAME_END, FRAME_OVERHEAD
 from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, credentials
@@ -46,13 +45,25 @@ class Introduction:
     encoded: bytes | None
 
 
-def _introduce(properties: Table) -> Introduction:
+#: By what has been received of it; those that came last.
+_INTRODUCED: Final[dict[bytes, Introduction]] = {}
+#: As many are kept.
+_MOST: Final = 64
+
+
+def _introduce(frame: bytes, encoded: bytes) -> Introduction | None:
+    """What a client says for the first time, in this frame. None: it says too much to be kept. Raises
+    ``ProtocolViolation``."""
+    properties, _ = get_known_table(frame, _ARGUMENTS, len(frame) - 1, NATIVE.dialect)
+    if properties.encodings is None:
+        return None
     is_usual = properties.field(ENTRY) is None
-    encoded = put_table(properties, NATIVE.dialect)[4:] if is_usual else None
-    return Introduction(properties, SAID.of(properties), encoded)
-
-
-_INTRODUCED: Final = Derived(_introduce)
+    again = put_table(properties, NATIVE.dialect)[4:] if is_usual else None
+    introduction = Introduction(properties, SAID.of(properties), again)
+    if len(_INTRODUCED) >= _MOST:
+        _INTRODUCED.clear()
+    _INTRODUCED[encoded] = introduction
+    return introduction
 
 
 @frozen
@@ -81,11 +92,10 @@ def usual_start_ok(frame: bytes) -> UsualStartOk | None:
     if int.from_bytes(frame[3:7], "big") + FRAME_OVERHEAD != size or frame[-1] != FRAME_END:
         return None
     try:
-        properties, at = get_known_table(frame, _ARGUMENTS, size - 1, NATIVE.dialect)
-        if properties.encodings is None:
-            return None
-        introduction = _INTRODUCED.of(properties)
-        if introduction.encoded is None or not introduction.said.is_native:
+        at = _ARGUMENTS + 4 + int.from_bytes(frame[_ARGUMENTS : _ARGUMENTS + 4], "big")
+        properties = frame[_ARGUMENTS:at]
+        introduction = _INTRODUCED.get(properties) or _introduce(frame, properties)
+        if introduction is None or introduction.encoded is None or not introduction.said.is_native:
             return None
         begin = at + 1 + frame[at]
         mechanism = _MECHANISMS.get(frame[at + 1 : begin])

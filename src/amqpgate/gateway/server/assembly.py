@@ -49,7 +49,7 @@ from amqpgate.gateway.session.claims import ClaimChecks
 from amqpgate.gateway.session.operation_limits import Report
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
-from amqpgate.gateway.session.registry import SessionEnds, SessionRegistry
+from amqpgate.gateway.session.registry import ObserverFactories, SessionEnds, SessionRegistry
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.token_sessions import TokenSessions
 from amqpgate.gateway.transport.fibers import Fibers
@@ -136,7 +136,7 @@ def build(
         SessionEnds(connections.ended, partial(_upstream_lost, router)),
         ClaimChecks(stores, limits.max_message_bytes, lambda: ClaimKeys.of(os.environ)),
         live,
-        factories_of(observers),
+        ObserverFactories(factories_of(observers)),
         fibers,
     )
     token_sessions = TokenSessions(registry, in_force, compiler)

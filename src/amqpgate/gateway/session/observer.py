@@ -124,6 +124,8 @@ class SessionObserver:
     part: ClassVar[str]
     #: Whether it is asked of each of the client's methods if that must wait (`holds_up`).
     may_hold_up: ClassVar[bool] = False
+    #: The methods below that its class has. Who asks it of each session looks here first.
+    hooks: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         for name, idle in _HOOKS.items():
@@ -131,6 +133,7 @@ class SessionObserver:
             # Attrs makes a class with slots from one that has been here.
             if hook is not None and not hasattr(hook, "__wrapped__"):
                 setattr(cls, name, _contained(cls.part, hook, idle))
+        cls.hooks = frozenset(name for name, idle in _HOOKS.items() if getattr(cls, name) is not idle)
 
     # -- the session -------------------------------------------------------------------------
 

@@ -96,6 +96,13 @@ class ObserverFactory(Protocol):
     def part(self) -> str:
         """That of its observers."""
 
+    def looks_on(self, policies: PolicySet) -> bool:
+        """Whether any session may have its observers under these policies.
+
+        Asked when they come into force, and when the factory asks for that (`SessionRegistry.observe`). While
+        it says no, new sessions do not ask it.
+        """
+
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver | None:
@@ -104,6 +111,35 @@ class ObserverFactory(Protocol):
         Called when the session begins, when other policies come into force, and when the factory asks for it.
         ``before`` is the observer that it has given the session: it may be given again.
         """
+
+
+@attrs.define(eq=False)
+class ObserverFactories:
+    """Those of one gateway, in the order in which their observers are told."""
+
+    all: Sequence[ObserverFactory]
+    #: Those that look on, and the policies that they were asked of.
+    _looking: tuple[PolicySet | None, Sequence[ObserverFactory]] = attrs.field(default=(None, ()), init=False)
+
+    def looking_on(self, policies: PolicySet) -> Sequence[ObserverFactory]:
+        """Whom a session that begins under these policies asks."""
+        asked, looking = self._looking
+        if asked is not policies:
+            looking = [factory for factory in self.all if self._looks_on(factory, policies)]
+            self._looking = policies, looking
+        return looking
+
+    def ask_again(self) -> None:
+        """One of them may look on that did not, or the other way round."""
+        self._looking = None, ()
+
+    @staticmethod
+    def _looks_on(factory: ObserverFactory, policies: PolicySet) -> bool:
+        try:
+            return factory.looks_on(policies)
+        except Exception:
+            FAULTS.caught(factory.part, f"{type(factory).__name__}.looks_on")
+            return True
 
 
 @attrs.frozen(eq=False)
@@ -128,7 +164,7 @@ class SessionRegistry:
     #: By session id.
     live: dict[str, Session]
     #: Who makes the observers of each, in the order in which these are told.
-    factories: Sequence[ObserverFactory]
+    factories: ObserverFactories
     #: Where set-ups and tear-downs run. Once they are closed sockets close without a word.
     fibers: Fibers
     #: Where what operators ask for goes on; None while nothing may be started.
@@ -163,13 +199,15 @@ class SessionRegistry:
         )
         if transform is not None:
             session_policies.transform_by(transform)
-        if not facts.is_relayed:
-            session_policies.adapt_by(for_upstream(policies.compatibilities, facts.cluster))
+        compatibilities = policies.compatibilities
+        if compatibilities and not facts.is_relayed:
+            session_policies.adapt_by(for_upstream(compatibilities, facts.cluster))
         session = Session(session_id, facts, session_policies, self._on_over, established.token)
         largest = self.settings.largest_frame
         flows = FlowTable() if session_policies.is_restricted else None
         upstream = established.upstream.connect(session, established.client, flows, largest)
-        upstream.relay.up.most_body = self.settings.limits.max_message_bytes
+        client_end, _ = upstream.relay.endpoints
+        client_end.lane.most_body = self.settings.limits.max_message_bytes
         self.live[session.id] = session
         try:
             session.enter(upstream, self.pump)
@@ -183,9 +221,12 @@ class SessionRegistry:
             session.token.begin(session_id)
         try:
             self._follow_claims(session)
-            session.observe(observers_for(session, policies.policies, self.factories))
+            session.observe(
+                observers_for(session, policies.policies, self.factories.looking_on(policies.policies))
+            )
             for observer in session_policies.observers:
-                observer.opened()
+                if "opened" in observer.hooks:
+                    observer.opened()
         except Exception as error:
             # It is on the data path, and ends as any session there.
             log_failure(log, "session %s failed as it began", session.id)
@@ -272,7 +313,7 @@ class SessionRegistry:
             )
         self._follow_claims(session)
         session.show_nacks()
-        session.session_policies.observed_by(observers_for(session, policies, self.factories))
+        session.session_policies.observed_by(observers_for(session, policies, self.factories.all))
         before = session.limits
         limits = policies.limits_for(session.principal, session.id)
         session.judge_by(access, self.token_buckets.take(limits, time.monotonic()))
@@ -285,11 +326,12 @@ class SessionRegistry:
 
     def _follow_claims(self, session: Session) -> None:
         """What its compatibility policy says of large bodies holds from now on."""
-        compatibility = session.session_policies.compatibility
-        if session.claims is None and compatibility is not None and compatibility.claim_check is not None:
-            session.session_policies.adapt_by(compatibility, self.claim_checks.of(session))
-        if session.claims is not None:
-            session.claims.follow()
+        policies = session.session_policies
+        compatibility = policies.compatibility
+        if policies.claims is None and compatibility is not None and compatibility.claim_check is not None:
+            policies.adapt_by(compatibility, self.claim_checks.of(session))
+        if policies.claims is not None:
+            policies.claims.follow()
 
     def _retransform(self, session: Session, policies: PolicySet) -> None:
         try:
@@ -304,9 +346,10 @@ class SessionRegistry:
 
     def observe(self, part: str, policies: PolicySet) -> None:
         """The factory of a part has other observers than before; ``policies`` are those in force."""
+        self.factories.ask_again()
         for session in list(self.live.values()):
             before = session.session_policies.observers
-            changed = observers_for(session, policies, self.factories, part)
+            changed = observers_for(session, policies, self.factories.all, part)
             if any(one.part == part for one in (*before, *changed)):
                 session.observe(changed)
 

@@ -17,7 +17,6 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.channel_close import SessionChannels, unheard
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.claiming import Claiming
@@ -26,7 +25,7 @@ from amqpgate.gateway.session.observer import Sees, SessionObserver
 from amqpgate.gateway.session.publish import PublishHandler
 from amqpgate.gateway.session.rewriter import Rewriter
 from amqpgate.gateway.session.session_end import NOT_ENDED, CloseState, SessionEnd, SessionOutcome
-from amqpgate.gateway.session.session_policies import SessionPolicies
+from amqpgate.gateway.session.session_policies import SessionPolicies, changes_deliveries
 from amqpgate.gateway.session.session_token import SessionToken
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.gateway.session.version_bridge import VersionBridge
@@ -120,12 +119,8 @@ class Session:
     @property
     def reads_sent(self) -> bool:
         """Whether the headers of messages that the client gets are needed, too."""
-        rewriter, bridge = self.session_policies.rewriter, self.bridge
-        if self.claims is not None or (rewriter is not None and rewriter.transform.naming is not None):
-            return True
-        if deaths.are_counted(self.session_policies.compatibility):
-            return True
-        if self.session_policies.delays is not None:
+        policies, bridge = self.session_policies, self.bridge
+        if policies.claims is not None or changes_deliveries(policies):
             return True
         return bridge is not None and (bridge.maps(Side.UPSTREAM) or bool(bridge.channel_flows))
 
@@ -144,9 +139,10 @@ class Session:
 
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
-        session_policies, to_broker, to_client = self.session_policies, self.relay.up, self.relay.down
+        session_policies = self.session_policies
+        to_broker, to_client = [endpoint.lane for endpoint in self.relay.endpoints]
         up = session_policies.is_restricted or self.upstream.watches_publishes
-        down = session_policies.judges_deliveries or self.claims is not None
+        down = session_policies.judges_deliveries or session_policies.claims is not None
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
             down = down or self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.channel_flows)
@@ -156,7 +152,7 @@ class Session:
             shows_content = shows_content or Sees.CONTENT in seen
         if to_client.shows_content and not shows_content:
             unheard(self.channels)
-        self.relay.down.shows_content = shows_content
+        to_client.shows_content = shows_content
         if self.facts.is_relayed:
             _read_headers(self.relay, up, down or shows_content)
         for lane, has_flows in ((to_broker, up), (to_client, down)):

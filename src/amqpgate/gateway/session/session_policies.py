@@ -10,7 +10,6 @@ from amqpgate.datapath.scanner import Flow, HeaderRules
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.session import deaths
 from amqpgate.gateway.session.claiming import Claiming
 from amqpgate.gateway.session.compatibility import Adapted, adapted
 from amqpgate.gateway.session.delays import Delays
@@ -73,7 +72,7 @@ class SessionPolicies:
         self.observers = observers
         self.sees, watchers = _NOTHING, []
         for observer in observers:
-            what = observer.sees()
+            what = observer.sees() if "sees" in observer.hooks else _NOTHING
             # To join or to ask what an enum's flags are takes Python longer than all else here.
             if what is not _NOTHING:
                 watchers.append(observer)
@@ -128,15 +127,13 @@ class SessionPolicies:
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        changes = changes or deaths.are_counted(self.compatibility) or self.delays is not None
+        changes = changes or changes_headers(self)
         return self.limits.limits_publishes or not self.access.is_unrestricted or changes
 
     @property
     def judges_deliveries(self) -> bool:
         """Whether there is any delivery that may have to wait, or to be changed."""
-        renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        changes = renames or deaths.are_counted(self.compatibility) or self.delays is not None
-        return self.limits.limits_deliveries or changes
+        return self.limits.limits_deliveries or changes_deliveries(self)
 
     def peek(self, message: Message, peek: Peek | None) -> Peek | None:
         """Which messages like this one must be shown; ``peek`` is what others want to see."""
@@ -274,3 +271,15 @@ def may_delay(policies: SessionPolicies, exchange: str) -> bool:
         return False
     naming = None if policies.rewriter is None else policies.rewriter.transform.naming
     return policies.delays.delays(exchange if naming is None else naming.exchange_up(exchange))
+
+
+def changes_headers(policies: SessionPolicies) -> bool:
+    """Whether headers of messages may have to be changed, to and fro, for a client of another broker."""
+    compatibility = policies.compatibility
+    return policies.delays is not None or (compatibility is not None and compatibility.counts_deaths)
+
+
+def changes_deliveries(policies: SessionPolicies) -> bool:
+    """Whether messages to the client may have to be changed."""
+    rewriter = policies.rewriter
+    return (rewriter is not None and rewriter.transform.naming is not None) or changes_headers(policies)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import socket
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+import trio
 
 from amqpgate.datapath import build, reserve
-from amqpgate.gateway.transport.method_stream import unpace
-from amqpgate.gateway.transport.waiting import sleep, wait_readable
+from amqpgate.gateway.transport.connecting import unpace
+from amqpgate.gateway.transport.stepper import Stepper
 from amqpgate.logs import RECURRING
+from amqpgate.values import frozen
 
 log = logging.getLogger(__name__)
 
@@ -38,39 +45,102 @@ BREATH = 0.1
 #: Connections that the kernel completes ahead of accept.
 BACKLOG = 4096
 
+#: Connections that are accepted before others have their turn: each takes some 20 us.
+MOST_ACCEPTED: Final = 16
 
-async def accept(sock: socket.socket, *, is_paced: bool = True) -> tuple[socket.socket, str]:
-    """The next connection, prepared, and its peer as ``host:port``. ``is_paced``: it may be.
 
-    None is taken while memory is short: what is left is for those that there are. Raises ``OSError`` only
-    where the listening socket itself is broken.
+@frozen(eq=False)
+class ListeningSocket:
+    """A socket, and what those that it accepts have of it."""
+
+    sock: socket.socket
+    is_paced: bool
+
+
+@attrs.define(eq=False)
+class Accepting(Stepper):
+    """Takes connections from a listening socket, and closes it when it is cancelled.
+
+    What the kernel has let in by then is taken first: it would be reset. None is taken while memory is short:
+    what is left is for those that there are.
     """
-    while True:
-        if reserve.is_short():
-            log.error("cannot accept: memory is short", extra=RECURRING)
-            await sleep(BREATH)
-            continue
+
+    listening: ListeningSocket
+    #: Takes a connection in: its socket, and its peer as ``host:port``. It is closed where that raises.
+    enter: Callable[[socket.socket, str], None]
+    #: Called when the listening socket itself is broken.
+    on_broken: Callable[[Exception], None]
+
+    def proceed(self) -> bool:
+        self.is_queued = False
+        if self.is_cancelled:
+            self._close()
+            return True
         try:
-            came = take(sock, is_paced=is_paced)
+            for _ in range(MOST_ACCEPTED):
+                if reserve.is_short():
+                    log.error("cannot accept: memory is short", extra=RECURRING)
+                    return self._rest()
+                came = take(self.listening)
+                if came is None:
+                    self.wait_for(self.listening.sock)
+                    return False
+                self._enter(*came)
+            self.scheduler.resume_soon(self)
+        except (MemoryError, SystemError):
+            # Memory was wanted for one connection; Python's own accept does not always say so. There may be
+            # some again.
+            return self._rest()
         except OSError as error:
-            if error.errno not in _NO_ROOM:
-                raise
-            log.error("cannot accept: %s", error, extra=RECURRING)
-            await sleep(BREATH)
-            continue
-        if came is not None:
-            return came
-        await wait_readable(sock)
+            if error.errno in _NO_ROOM:
+                log.error("cannot accept: %s", error, extra=RECURRING)
+                return self._rest()
+            return self._break(error)
+        except Exception as error:
+            return self._break(error)
+        return False
+
+    def look(self, now: float) -> None:
+        self.scheduler.resume_soon(self)
+
+    def _enter(self, connection: socket.socket, address: str) -> None:
+        try:
+            self.enter(connection, address)
+        except Exception:
+            # One connection's fault ends that connection.
+            log.exception("a connection from %s was not taken in", address)
+            connection.close()
+
+    def _rest(self) -> bool:
+        """Accept nothing for a while."""
+        with contextlib.suppress(MemoryError):
+            self.ignore_all()
+            try:
+                self.scheduler.look_at(self, trio.current_time() + BREATH)
+            except MemoryError:
+                self.scheduler.resume_soon(self)
+        return False
+
+    def _break(self, error: Exception) -> bool:
+        self._close()
+        self.on_broken(error)
+        return True
+
+    def _close(self) -> None:
+        self.ignore_all()
+        with self.listening.sock, contextlib.suppress(OSError, MemoryError, SystemError):
+            while (came := take(self.listening)) is not None:
+                self._enter(*came)
 
 
-def take(sock: socket.socket, *, is_paced: bool = True) -> tuple[socket.socket, str] | None:
-    """As ``accept``, but without waiting: None where there is no connection.
+def take(listening: ListeningSocket) -> tuple[socket.socket, str] | None:
+    """The next connection, prepared, and its peer as ``host:port``; None where there is none.
 
-    Raises ``OSError`` for want of room, too.
+    Raises ``OSError`` where there is no room, or the listening socket is broken.
     """
     while True:
         try:
-            connection, (host, port) = build.accept(sock)
+            connection, (host, port) = build.accept(listening.sock)
         except BlockingIOError:
             return None
         except ConnectionError:
@@ -79,6 +149,6 @@ def take(sock: socket.socket, *, is_paced: bool = True) -> tuple[socket.socket, 
             if error.errno not in _ITS_OWN_FAULT:
                 raise
         else:
-            if is_paced:
+            if listening.is_paced:
                 unpace(connection, host)
             return connection, f"{host}:{port}"

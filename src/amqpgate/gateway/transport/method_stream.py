@@ -7,11 +7,9 @@ established session leaves this for the data path; nothing here runs per message
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import select
 import socket
 import ssl
-from functools import lru_cache
 from typing import Final
 
 from amqpgate.bridge import NATIVE, Interpreter, Translator, relayed
@@ -35,13 +33,6 @@ MOST_READS = 8
 _CLOSED = "connection closed"
 #: Of peers that speak otherwise than most do.
 _NOTHING: Final[dict[bytes, tuple[Method, bytes]]] = {}
-
-#: Congestion controls that pace: they spread what is sent over time, with a timer per 64 KiB.
-_PACED = b"bbr"
-#: Built into every Linux, open to every user, and never paced.
-_UNPACED = b"reno"
-#: Linux's longest name of a congestion control, with its final NUL.
-_NAME_MAX = 16
 
 
 class StreamClosedError(AmqpgateError):
@@ -68,7 +59,8 @@ class MethodStream:
         self.translated = sock if isinstance(sock, TranslatedSocket) else None
         #: What the peer is connected to: ``sock``, or what is behind its translator.
         self.inner = sock.inner if isinstance(sock, BufferedSocket) else sock
-        _unblock(self.inner)
+        if self.inner.gettimeout() != 0:
+            self.inner.setblocking(False)
         self.decoder = FrameDecoder(frame_max)
         self.peer = peer
         #: Another one takes its place when the peer's version is known.
@@ -352,56 +344,3 @@ async def _send_all(sock: TranslatedSocket, frames: bytes) -> None:
 def hand_over(stream: MethodStream, tune: Tune) -> HandedOverSocket:
     """The socket as the data path takes it, with what was received after the last frame."""
     return HandedOverSocket(stream.sock, tune.frame_max, float(tune.heartbeat), stream.decoder.take_rest())
-
-
-def prepare(sock: socket.socket, address: str | None = None) -> None:
-    """Make a connected TCP socket non-blocking, without Nagle's delay, and not paced within one machine.
-
-    Where the system's congestion control is BBR, loopback is paced like a wide-area network. There is
-    nothing to share it with, and the timers cost more than the copying: ``make bench`` on such a machine
-    saw a publish of 64 KiB cost 14 us or 48 us by luck, and mostly 14 to 20 us since (spec/decisions/0004).
-    ``address``: what it was connected to, if that was an address.
-    """
-    _unblock(sock)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    unpace(sock, address if address is not None and _is_loopback(address) else None)
-
-
-def prepare_listening(sock: socket.socket) -> None:
-    """What `prepare` does, for all connections that a bound socket will accept, as far as it can: they have
-    its options. The rest is `unpace`, with their addresses."""
-    sock.setblocking(False)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    own = str(sock.getsockname()[0])
-    if _is_loopback(own):
-        unpace(sock, own)
-
-
-def is_paced(sock: socket.socket) -> bool:
-    """Whether what is sent is spread over time. What a listening socket accepts is as that is."""
-    try:
-        name = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_MAX)
-    except OSError:
-        # A kernel that lacks the option works as it did.
-        return False
-    return name.startswith(_PACED)
-
-
-def unpace(sock: socket.socket, peer: str | None = None) -> None:
-    """Do not pace what is sent to its peer, if that is on this machine. ``peer``: its address, if known."""
-    if is_paced(sock):
-        # A kernel that forbids the option works as it did.
-        with contextlib.suppress(OSError):
-            peer = peer or str(sock.getpeername()[0])
-            if _is_loopback(peer) or peer == sock.getsockname()[0]:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
-
-
-def _unblock(sock: socket.socket) -> None:
-    if sock.gettimeout() != 0:
-        sock.setblocking(False)
-
-
-@lru_cache(maxsize=1024)
-def _is_loopback(address: str) -> bool:
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback

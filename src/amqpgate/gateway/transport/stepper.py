@@ -74,4 +74,6 @@ class Stepper(Scheduled):
 
     def finish(self) -> None:
         self.ignore_all()
-        super().finish()
+        self.is_over = True
+        if self._over is not None:
+            self._over.set()

@@ -91,7 +91,6 @@ class CancelScope:
         "_fiber",
         "_scope",
         "_seconds",
-        "_told",
         "cancel_called",
         "cancelled_caught",
         "deadline",
@@ -102,7 +101,6 @@ class CancelScope:
         #: ``trio.TooSlowError`` is raised where it was left because it has ended.
         self._fails = fails
         self._fiber: Fiber | None = None
-        self._told: Interruptible | None = None
         self._scope: trio.CancelScope | None = None
         #: On trio's clock, in a fiber.
         self.deadline = math.inf
@@ -110,12 +108,7 @@ class CancelScope:
         #: Whether it was left because it has ended.
         self.cancelled_caught = False
 
-    def tell(self, whom: Interruptible) -> None:
-        """Until it is entered, this one is interrupted when it is cancelled."""
-        self._told = whom
-
     def __enter__(self) -> CancelScope:
-        self._told = None
         fiber = self._fiber = RUNNING.fiber
         if fiber is None:
             self._scope = trio.CancelScope(deadline=trio.current_time() + self._seconds)
@@ -155,8 +148,6 @@ class CancelScope:
             self._scope.cancel()
         elif self._fiber is not None:
             self._fiber.interrupt(Interrupted(self))
-        elif self._told is not None:
-            self._told.interrupt(Interrupted(self))
 
     def expire(self) -> None:
         """Its deadline has passed: `fibers.Ending`."""

@@ -26,8 +26,8 @@ from amqpgate.bridge.v0_9_1 import VERSION as NATIVE
 from amqpgate.config import Address, Upstream
 from amqpgate.datapath.tls import tls_errors
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
-from amqpgate.gateway.transport.connecting import begin, connect
-from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, prepare
+from amqpgate.gateway.transport.connecting import begin, connect, prepare
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import fail_after, in_trio, move_on_after
 from amqpgate.gateway.upstream import capabilities
@@ -150,8 +150,8 @@ class Dialer:
     ) -> None:
         """A broker has said its first word, so long after it was dialled."""
         name = self.settings.name
-        self.metrics.dial_took(name, seconds)
-        self.metrics.dialled(name, endpoint.name, "connected")
+        self.metrics.dial_seconds[(name,)].observe(seconds)
+        self.metrics.dials[name, endpoint.name, "connected"].inc()
         if isinstance(greeting, amqp.ConnectionStart):
             self.cluster.heard(greeting)
 
@@ -186,7 +186,7 @@ class Dialer:
         name, address = self.settings.name, endpoint.name
         log.warning("%s", error, extra=about(upstream=name, session=self.session))
         self._error = error
-        self.metrics.dialled(name, address, "broken" if answered else "failed")
+        self.metrics.dials[name, address, "broken" if answered else "failed"].inc()
         if self.cluster.failed(endpoint, trio.current_time()):
             self.metrics.ejected(name, address)
             how = about(upstream=name)

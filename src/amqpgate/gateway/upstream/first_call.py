@@ -16,8 +16,8 @@ import attrs
 import trio
 
 from amqpgate.bridge import VERSIONS
-from amqpgate.gateway.transport.connecting import begin
-from amqpgate.gateway.transport.method_stream import MethodStream, prepare
+from amqpgate.gateway.transport.connecting import begin, prepare
+from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.gateway.transport.repeated import HEARD
 from amqpgate.gateway.upstream.cluster import EndpointHealth
 from amqpgate.gateway.upstream.dialer import BegunCall, DialedBroker, Dialer, too_slow, unreachable

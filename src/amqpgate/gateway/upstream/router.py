@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import attrs
@@ -129,13 +130,17 @@ class Router:
     def early_dialler(self, listener: Listener, caller: Caller, session: str) -> Dialer | None:
         """The attempts of a session whose client has said nothing yet; None where it may go elsewhere, or
         must wait. Raises ``ConfigError``. The route is not counted: `took`."""
-        if not self.table.policies:
-            cluster = self._homes[listener.name]
-            if cluster.settings.connections != "own":
-                return None
-            return self._dialler(cluster, cluster.settings, session, None)
         found = self.choose_early(listener, caller.principal(listener, None, "", {}), session)
         return self._towards(found, listener, session)
+
+    def home_dialler(self, listener: Listener) -> Callable[[str], Dialer] | None:
+        """What makes the attempts of a session of the listener while there are no routes, given its id. None:
+        more must be known of its client, who shares connections."""
+        cluster = self._homes[listener.name]
+        if cluster.settings.connections != "own":
+            return None
+        frame_max = self.settings.largest_frame
+        return partial(Dialer, cluster, cluster.settings, self.contexts, frame_max, metrics=self.metrics)
 
     def _towards(self, found: Chosen | None, listener: Listener, session: str) -> Dialer | None:
         if found is None or self.is_paused(found):
@@ -157,8 +162,7 @@ class Router:
 
     def count_shadows(self, principal: Principal, session: str) -> None:
         """As `count_shadow`, of a client that has said all of itself, and whose broker was chosen before."""
-        if self.table.policies:
-            self.count_shadow(self.table.choose(principal, session))
+        self.count_shadow(self.table.choose(principal, session))
 
     def count_shadow(self, found: Chosen) -> None:
         """Policies that are only for show would have chosen otherwise."""

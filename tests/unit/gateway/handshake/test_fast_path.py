@@ -22,13 +22,13 @@ spec:
 
 def test_where_logins_are_limited_each_is_judged(make_stage: MakeStage) -> None:
     stage = make_stage(policies=STRANGERS)
-    (path,) = stage.running.gateway.acceptor._fast.values()
-    assert not path.is_common
+    assert stage.running.gateway.acceptor.context.policies.are_asked_first
 
 
 def test_where_none_is(stage: Stage) -> None:
     (path,) = stage.running.gateway.acceptor._fast.values()
-    assert path.is_common
+    assert not path.context.policies.are_asked_first
+    assert not path.verifies_tokens
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,9 @@ class Diaries:
     told: list[str]
     part: str = "diary"
 
+    def looks_on(self, policies: PolicySet) -> bool:
+        return True
+
     def observer_for(self, session: Session, policies: PolicySet, before: SessionObserver | None) -> Diary:
         return Diary(session, self.told)
 
@@ -159,6 +162,9 @@ def test_whatever_raises_in_it_harms_no_session(
     class Factory:
         part = "failing"
 
+        def looks_on(self, *_: object) -> bool:
+            return True
+
         def observer_for(self, *_: object) -> SessionObserver:
             made = kind()
             assert isinstance(made, SessionObserver)
@@ -188,11 +194,42 @@ def test_who_cannot_be_made_is_missing_alone(
     class Factory:
         part = "failing"
 
+        def looks_on(self, *_: object) -> bool:
+            raise ZeroDivisionError
+
         def observer_for(self, *_: object) -> None:
             raise ZeroDivisionError
 
     monkeypatch.setattr(factories, "OBSERVERS", (lambda _: Factory(), *factories.OBSERVERS))
     stage = make_stage()
     stage.opened()
-    assert FAULTS.counts["failing"] == 1
+    assert FAULTS.counts["failing"] == 2
     assert told[0] == "opened guest"
+
+
+def test_one_that_looks_on_at_nobody_is_asked_once_for_all_sessions(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, told: list[str]
+) -> None:
+    asked: list[str] = []
+
+    class Idle:
+        part = "idle"
+
+        def looks_on(self, policies: PolicySet) -> bool:
+            asked.append("looks_on")
+            return len(asked) > 1
+
+        def observer_for(self, *_: object) -> None:
+            asked.append("observer_for")
+
+    monkeypatch.setattr(factories, "OBSERVERS", (lambda _: Idle(), *factories.OBSERVERS))
+    stage = make_stage()
+    stage.opened()
+    stage.opened()
+    assert asked == ["looks_on"]
+    # The factory of a part has others than before: all are asked again.
+    gateway = stage.running.gateway
+    stage.running.call(lambda: gateway.registry.observe("taps", gateway.policies))
+    stage.opened()
+    assert asked == ["looks_on", "looks_on", "observer_for"]
+    assert told.count("opened guest") == 3

@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from amqpgate.config import parse
-from amqpgate.gateway.handshake import listeners
+from amqpgate.gateway.handshake.pending import PendingHandshakes
 from amqpgate.gateway.observers.audit.audit import AuditTrail
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.observers.stats.selected import Selected
@@ -21,6 +21,8 @@ from amqpgate.gateway.pool import registry as pool_registry
 from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 from amqpgate.gateway.server import housekeeping
 from amqpgate.gateway.session import close_session, registry
+from amqpgate.gateway.transport import listener
+from amqpgate.gateway.transport.listener import ListeningSocket
 from amqpgate.policy.loader import build
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import InProcess, eventually
@@ -42,10 +44,6 @@ TASKS = {
     ("pool/registry.py", "contained"): "itself",
     ("observers/mirror/registry.py", "_contained"): "itself",
     ("handshake/accept.py", "serving"): "its own try",
-    (
-        "handshake/listeners.py",
-        "self._accept",
-    ): "a fiber; Listeners.run raises what breaks a listening socket",
     ("session/registry.py", "farewells[0]"): "a fiber, and its own try",
     ("transport/fibers.py", "self._do"): "gives what is raised to its fiber",
     ("upstream/health_check.py", "_watch"): "its own try",
@@ -126,7 +124,7 @@ def test_a_connection_that_cannot_be_taken_in_is_closed_alone(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, breaking: Breaking
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(stage.running.gateway.lifecycle.listeners, "enter", breaking)
+        patch.setattr(PendingHandshakes, "enter", breaking)
         with stage.client() as client:
             client.expect_end()
     assert breaking.times == 1
@@ -136,10 +134,10 @@ def test_a_connection_that_cannot_be_taken_in_is_closed_alone(
 def test_a_listening_socket_that_breaks_ends_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs it starts another one: one that only seems to listen helps nobody."""
 
-    async def breaks(_: socket.socket, *, is_paced: bool) -> tuple[socket.socket, str]:
+    def breaks(_: ListeningSocket) -> tuple[socket.socket, str]:
         raise OSError(errno.EBADF, "broken")
 
-    monkeypatch.setattr(listeners, "accept", breaks)
+    monkeypatch.setattr(listener, "take", breaks)
     running = InProcess(parse(SETTINGS, {}, file="amqpgate.yaml"))
     with pytest.raises(BaseExceptionGroup) as raised:  # noqa: PT012 - whichever of both comes to hear of it
         running.start()

@@ -129,11 +129,11 @@ def test_a_session_ends_as_it_begins(stage: Stage, fails_once: Callable[..., lis
 
 def test_who_looks_on_need_not_be_told(stage: Stage, fails_once: Callable[..., list[str]]) -> None:
     before = FAULTS.counts["metrics"]
-    failed = fails_once(Selected, "note")
+    failed = fails_once(Selected, "count")
     client, broker = stage.opened()
     client.publish(b"x", "k")
     assert broker.expect_content(amqp.BasicPublish).body == b"x"
-    assert (failed, FAULTS.counts["metrics"]) == (["note"], before + 1)
+    assert (failed, FAULTS.counts["metrics"]) == (["count"], before + 1)
     client.close()
     broker.close()
     goes_on(stage)

@@ -89,6 +89,7 @@ def test_a_class_with_slots_is_contained_once(faults: dict[str, int]) -> None:
     assert one.told == heir.told == ["opened"]
     # What it inherits is the part's that has written it.
     assert faults == {"mine": 2, "heirs": 1}
+    assert (Slotted.hooks, Heir.hooks) == ({"opened"}, {"opened", "ended"})
 
 
 def test_one_is_found_by_its_class() -> None:

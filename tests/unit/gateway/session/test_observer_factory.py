@@ -38,6 +38,9 @@ class Factory:
     does: str = "new"
     asked: int = 0
 
+    def looks_on(self, policies: PolicySet) -> bool:
+        return self.does != "idle"
+
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from amqpgate.gateway.transport.method_stream import prepare
+from amqpgate.gateway.transport.connecting import prepare
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
 

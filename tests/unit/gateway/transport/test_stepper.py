@@ -13,7 +13,6 @@ import pytest
 from amqpgate.gateway.transport.fiber import Interrupted
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.stepper import Stepper
-from amqpgate.gateway.transport.waiting import CancelScope
 
 
 @attrs.define(eq=False)
@@ -129,16 +128,13 @@ def test_a_number_that_is_another_socket_by_now_is_left_alone(
     assert not fibers.waiting
 
 
-@pytest.mark.parametrize("how", ["cancel", "interrupt", "scope"])
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
 def test_it_hears_of_its_end(fibers: Fibers, how: str) -> None:
-    steps, scope = begun(fibers), CancelScope()
-    scope.tell(steps)
+    steps = begun(fibers)
     if how == "cancel":
         steps.cancel()
-    elif how == "interrupt":
-        steps.interrupt(Interrupted(None))
     else:
-        scope.cancel()
+        steps.interrupt(Interrupted(None))
     assert (steps.is_cancelled, steps.is_interrupted) == (how == "cancel", how != "cancel")
     fibers.attend()
     assert steps.is_over

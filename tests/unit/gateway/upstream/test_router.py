@@ -109,3 +109,15 @@ def test_what_a_route_says_of_connections_holds_for_its_clients_only(ways: Ways)
     assert attrs.evolve(rewritten(plain, pooled), connections="own") == plain
     changed = rewritten(shared, Target(cluster="c", connections="own", version="0-8", vhost="w"))
     assert (changed.connections, changed.version, changed.vhost) == ("own", "0-8", "w")
+
+
+def test_where_there_are_no_routes_a_listeners_clients_go_home(ways: Ways) -> None:
+    at_home = ways.router.home_dialler(ways.listener("plain"))
+    assert at_home is not None
+    dialler = at_home("s")
+    assert (dialler.cluster, dialler.settings) == (
+        ways.router.clusters["plain"],
+        ways.router.clusters["plain"].settings,
+    )
+    assert (dialler.session, dialler.choice) == ("s", None)
+    assert ways.router.home_dialler(ways.listener("shared")) is None

@@ -215,6 +215,10 @@ class AuditTrail:
 
     # -- sessions ----------------------------------------------------------------------------
 
+    def looks_on(self, policies: PolicySet) -> bool:
+        """Sums of each session are written down, whatever the policies are."""
+        return True
+
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver:

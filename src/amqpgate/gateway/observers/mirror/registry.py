@@ -68,6 +68,11 @@ class MirrorRegistry:
                 for mirror in list(self._mirrors.values()):
                     nursery.start_soon(_contained, mirror.finish)
 
+    def looks_on(self, policies: PolicySet) -> bool:
+        """Whether any route has a mirror."""
+        routes = (route for policy in policies.routes for route in policy.spec.routes)
+        return any(route.upstream.mirror is not None for route in routes)
+
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver | None:

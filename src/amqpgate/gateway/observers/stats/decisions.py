@@ -150,5 +150,5 @@ class Decisions:
             text,
         )
         self._kept.append(decision)
-        if self.events.has_listeners:
+        if self.events.listeners:
             self.events.tell("decision", **decision.shown())

@@ -137,7 +137,7 @@ class Reports:
 
     def _news(self, event: str, session: Session, **what: JSON) -> None:
         events = self.decisions.events
-        if events.has_listeners:
+        if events.listeners:
             principal = session.principal
             events.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
 

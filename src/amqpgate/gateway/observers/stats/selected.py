@@ -8,10 +8,11 @@ there are count for those that have changed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Final, TypeAlias
 
 import attrs
+from prometheus_client import Counter
 
 from amqpgate.policy import PolicySet, Principal, SessionAccess
 from amqpgate.policy.kinds.access import default_access_words
@@ -44,6 +45,8 @@ class Selected:
     #: Sessions that no access policy has selected.
     unselected: int = attrs.field(default=0, init=False)
 
+    #: The metric of each policy.
+    _counters: Mapping[_Key, Counter] = attrs.field(init=False)
     #: Those that select a principal.
     _known: dict[Principal, tuple[_Key, ...]] = attrs.field(factory=dict, init=False)
 
@@ -52,6 +55,10 @@ class Selected:
 
     @contained("metrics", None)
     def note(self, principal: Principal, access: SessionAccess, route: str | None = None) -> None:
+        """As `count`; a fault is only counted."""
+        self.count(principal, access, route)
+
+    def count(self, principal: Principal, access: SessionAccess, route: str | None = None) -> None:
         """A client has come; ``route`` is the name of the route policy that sends it somewhere."""
         self._select(principal, route)
         if not access.enforced.policies:
@@ -114,13 +121,13 @@ class Selected:
         for key in (*found, *(() if route is None else (("RoutePolicy", route),))):
             if key in self.sessions and (among is None or key in among):
                 self.sessions[key] += 1
-                self.metrics.selected(*key)
+                self._counters[key].inc()
 
     def _begin(self, policies: PolicySet, known: dict[_Key, int]) -> None:
         self.policies = policies
         self._known.clear()
         self.sessions = {_key(one): known.get(_key(one), 0) for one in policies.documents}
-        self.metrics.hold(self.sessions)
+        self._counters = self.metrics.hold(self.sessions)
 
 
 def _key(policy: Document) -> _Key:

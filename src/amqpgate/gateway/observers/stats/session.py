@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Final
@@ -10,7 +11,7 @@ import attrs
 
 from amqpgate.gateway.observers.stats.bindings import CHANGES, SessionBindings
 from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
-from amqpgate.gateway.observers.stats.reports import Reports
+from amqpgate.gateway.observers.stats.reports import Reports, log
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.observer import Denial, SessionObserver
@@ -47,7 +48,9 @@ class StatsObserver(SessionObserver):
     def opened_from(self, address: str, upstream: str) -> None:
         """The session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
         self._address = address
-        self.factory.reports.opened(self.session, address, upstream)
+        reports = self.factory.reports
+        if reports.decisions.events.listeners or log.isEnabledFor(logging.DEBUG):
+            reports.opened(self.session, address, upstream)
 
     def allowed(self, operation: Operation, verdict: Verdict) -> None:
         if verdict.policy is not None:
@@ -115,6 +118,9 @@ class StatsFactory:
     reports: Reports
     #: What the sessions that are over have passed.
     ended: SessionTotals
+
+    def looks_on(self, policies: PolicySet) -> bool:
+        return True
 
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None

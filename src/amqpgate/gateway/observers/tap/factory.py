@@ -25,6 +25,10 @@ class TapFactory:
 
     tapping: TapRegistry
 
+    def looks_on(self, policies: PolicySet) -> bool:
+        """Whether anybody taps anything."""
+        return bool(self.tapping.taps)
+
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver | None:

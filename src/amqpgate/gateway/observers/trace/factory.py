@@ -22,6 +22,10 @@ class TraceFactory:
 
     tracer: Tracer
 
+    def looks_on(self, policies: PolicySet) -> bool:
+        """Whether anything is traced."""
+        return bool(policies.traces)
+
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver | None:
