@@ -133,6 +133,8 @@ class ConsumerSession(Session):
             del self.tags[channel][tag]
             self._consume(channel, lane, queue)
 
+        if self.talk.version.is_old:
+            lane.cancelled.add(tag)
         self.ask(channel, amqp.BasicCancel(consumer_tag=tag), (amqp.BasicCancelOk,), cancelled)
 
     def _get(self, channel: int, lane: Lane, queue: str) -> None:

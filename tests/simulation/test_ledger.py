@@ -30,7 +30,7 @@ def delivered(ledger: Ledger, count: int = 1) -> tuple[Lane, list[Delivery]]:
     for _ in range(count):
         message = published(ledger, lane)
         arrive(ledger, message)
-        made.append(ledger.deliver(message, "q0", source, redelivered=False, no_ack=False))
+        made.append(ledger.deliver(message, "q0", source, len(made) + 1, redelivered=False, no_ack=False))
     return ledger.lane("consumer"), made
 
 

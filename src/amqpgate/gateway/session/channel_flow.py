@@ -72,8 +72,7 @@ class ChannelFlows:
     def is_acked(self, number: int, tag: str) -> bool:
         """Whether the broker counts what a consumer is sent as acknowledged. Also where that is not known."""
         consuming = self.channels.states[number].consuming
-        consumer = None if consuming is None else consuming.tags.get(tag)
-        return consumer is None or consumer.no_ack
+        return consuming is None or consuming.is_acked(tag)
 
     def for_client(self, number: int, method: amqp.BasicDeliver) -> amqp.BasicDeliver:
         """The delivery with the client's name of the consumer (`channel_prefetch`)."""

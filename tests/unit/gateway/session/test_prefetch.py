@@ -163,6 +163,21 @@ def test_consumers_that_do_not_acknowledge_are_not_limited(limited: Pair) -> Non
     limited.takes(3)
 
 
+@pytest.mark.parametrize("others", [False, True])
+def test_a_limit_holds_while_its_consumer_is_cancelled(limited: Pair, others: bool) -> None:
+    """What comes before the broker's answer counts as what came before; of what is kept then others get it."""
+    if others:
+        limited.consume("silent", no_ack=True)
+    limited.client.say(v0_8.BasicCancel("c"), 1)
+    limited.broker.expect(amqp.BasicCancel, 1)
+    limited.deliver(1, 2, 3)
+    limited.takes(1, 2)
+    limited.fence()
+    limited.broker.say(amqp.BasicCancelOk("c"), 1)
+    limited.client.expect(v0_8.BasicCancelOk, 1)
+    assert limited.broker.hear() == (1, amqp.BasicNack(3, multiple=False, requeue=True))
+
+
 def test_deliveries_of_one_consumer_with_its_own_limit_stay_on_the_data_path(
     pair: Pair, stage: Stage
 ) -> None:
