@@ -107,9 +107,8 @@ class Checks:
             world.tell("all is done")
             world.is_over = True
         elif now > self.ends_by:
-            raise Violation(
-                f"not over in time: publishers {left}, queues {queues}, {held} deliveries held, {kept} not heard"
-            )
+            what = f"publishers {left}, queues {queues}, {held} deliveries held, {kept} not heard"
+            raise Violation(f"not over in time: {what}")
 
     # -- at the end --------------------------------------------------------------------------------
 

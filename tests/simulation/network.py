@@ -18,7 +18,6 @@ from tests.simulation.clock import Clock
 from tests.simulation.connection import Connection, Peer
 from tests.simulation.sockets import Address, GatewaySocket, Listening, name_of
 
-
 #: What a socket's buffer is full of while it does not stand: it is not writable then.
 _FULL = bytes(4096)
 

@@ -165,7 +165,7 @@ def test_consumers_that_do_not_acknowledge_are_not_limited(limited: Pair) -> Non
 
 @pytest.mark.parametrize("others", [False, True])
 def test_a_limit_holds_while_its_consumer_is_cancelled(limited: Pair, others: bool) -> None:
-    """What comes before the broker's answer counts as what came before; of what is kept then others get it."""
+    """Until the broker answers. What is kept then is for others."""
     if others:
         limited.consume("silent", no_ack=True)
     limited.client.say(v0_8.BasicCancel("c"), 1)
