@@ -148,6 +148,7 @@ class ChannelFlows:
             held.shown.roll_back()
         elif isinstance(method, amqp.TxCommit | amqp.TxSelect):
             held.shown.begin_transaction()
+            held.commit()
 
     # -- what it has room for ----------------------------------------------------------------
 
@@ -158,10 +159,14 @@ class ChannelFlows:
             return False
         return not self.limit_of_all or self._count_all() < self.limit_of_all
 
+    def transacts(self, number: int) -> bool:
+        """Whether the channel has transactions."""
+        state = self.channels.states.get(number)
+        return state is not None and state.transacts
+
     def _count(self, number: int, held: HeldDeliveries) -> int:
         """What the client has on the channel."""
-        state = self.channels.states.get(number)
-        return held.count(transacts=state is not None and state.transacts)
+        return held.count(transacts=self.transacts(number))
 
     def _count_all(self) -> int:
         """What it has on all channels."""

@@ -104,6 +104,10 @@ class FlowControl:
             self.flows.transact(channel, method)
             self.go_on(channel)
 
+    def behind(self, channel: int, method: Method) -> Iterator[Method]:
+        """What the broker is told behind a method of the client's."""
+        return self._holder.give_again(channel) if isinstance(method, amqp.TxRollback) else iter(())
+
     def published(self, channel: int) -> None:
         """A frame of the client's was shown: if it was a message's last, its channel may be closed now."""
         self._holder.published(channel)

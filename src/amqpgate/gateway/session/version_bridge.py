@@ -291,11 +291,10 @@ class VersionBridge:
                 # The channel's next use has other deliveries under the same tags.
                 self._late.pop(number, None)
         else:
-            sent = tuple(
-                one
-                for passed in self.old_clients.instead(number, method)
-                for one in self._sent(number, passed)
-            )
+            told_instead = self.old_clients.instead(number, method)
+            # What is given back is the broker's again by a recover, too.
+            behind = self.flow_control.behind(number, method) if len(told_instead) == 1 else ()
+            sent = tuple(one for passed in (*told_instead, *behind) for one in self._sent(number, passed))
         out = b""
         for to, told in sent:
             if told is method and interpreter.is_native:

@@ -276,6 +276,57 @@ class TestAcks:
         limited.broker.expect(amqp.TxCommit, 1)
         limited.fence()
 
+    def test_go_back_again_behind_a_rollback(self, limited: Pair) -> None:
+        """Till then the broker takes them for delivered, and an ack of several would be one of them, too."""
+        limited.client.say(v0_8.TxSelect(), 1)
+        limited.broker.expect(amqp.TxSelect, 1)
+        limited.broker.say(amqp.TxSelectOk(), 1)
+        limited.client.expect(v0_8.TxSelectOk, 1)
+        limited.deliver(1, 2, 3, 4)
+        limited.takes(1, 2)
+        limited.client.say(v0_8.BasicCancel("c"), 1)
+        limited.broker.expect(amqp.BasicCancel, 1)
+        limited.broker.say(amqp.BasicCancelOk("c"), 1)
+        limited.client.expect(v0_8.BasicCancelOk, 1)
+        back = [(1, amqp.BasicNack(number, requeue=True)) for number in (3, 4)]
+        assert [limited.broker.hear() for _ in back] == back
+        limited.client.say(v0_8.TxRollback(), 1)
+        limited.client.say(v0_8.BasicAck(0, multiple=True), 1)
+        limited.broker.expect(amqp.TxRollback, 1)
+        assert [limited.broker.hear() for _ in back] == back
+        assert limited.broker.hear() == (1, amqp.BasicAck(0, multiple=True))
+        limited.broker.say(amqp.TxRollbackOk(), 1)
+        limited.client.expect(v0_8.TxRollbackOk, 1)
+        limited.client.say(v0_8.TxCommit(), 1)
+        limited.broker.expect(amqp.TxCommit, 1)
+        limited.broker.say(amqp.TxCommitOk(), 1)
+        limited.client.expect(v0_8.TxCommitOk, 1)
+        limited.client.say(v0_8.TxRollback(), 1)
+        limited.broker.expect(amqp.TxRollback, 1)
+        limited.broker.say(amqp.TxRollbackOk(), 1)
+        limited.client.expect(v0_8.TxRollbackOk, 1)
+        limited.fence()
+
+    def test_not_too_many_go_back_in_one_transaction(
+        self, limited: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("amqpgate.gateway.session.delivery_holder.MOST_GIVEN", 1)
+        limited.client.say(v0_8.TxSelect(), 1)
+        limited.broker.expect(amqp.TxSelect, 1)
+        limited.broker.say(amqp.TxSelectOk(), 1)
+        limited.client.expect(v0_8.TxSelectOk, 1)
+        limited.deliver(1, 2, 3, 4)
+        limited.takes(1, 2)
+        limited.client.say(v0_8.BasicCancel("c"), 1)
+        limited.broker.expect(amqp.BasicCancel, 1)
+        limited.broker.say(amqp.BasicCancelOk("c"), 1)
+        limited.client.expect(v0_8.BasicCancelOk, 1)
+        for number in (3, 4):
+            assert limited.broker.hear() == (1, amqp.BasicNack(number, requeue=True))
+        limited.broker.expect(amqp.ChannelClose, 1)
+        limited.broker.say(amqp.ChannelCloseOk(), 1)
+        assert limited.client.expect(v0_8.ChannelClose, 1).reply_code == 406
+
 
 def begin(pair: Pair, number: int) -> None:
     """A delivery of two bodies, "one" and "two", without its second one; the gateway has the rest."""
