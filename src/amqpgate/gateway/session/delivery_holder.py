@@ -134,15 +134,6 @@ class DeliveryHolder:
 
     # -- from the client ---------------------------------------------------------------------
 
-    def give_again(self, number: int) -> Iterator[amqp.BasicNack | amqp.BasicReject]:
-        """What the broker is told behind a rollback: an ack of several would cover what it has again, and
-        the client has never had."""
-        held = self.flows.get(number)
-        for tag in () if held is None else held.given:
-            told = self.gives_back(tag, requeue=True)
-            settlement.settled(self.flows.channels.table, number, told)
-            yield told
-
     def settles(self, number: int, method: Settling) -> Iterator[Settling]:
         """What the broker is told of an ack, nack or reject. Raises ``ProtocolViolation``."""
         held = self._held(number)

@@ -29,7 +29,7 @@ from amqpgate.datapath.scanner import reframe
 from amqpgate.datapath.tables import HEADER_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_flow import ChannelFlows
-from amqpgate.gateway.session.flow_control import INDEXES, FlowControl, frames_of, method_index
+from amqpgate.gateway.session.flow_control import INDEXES, FlowControl, behind, frames_of, method_index
 from amqpgate.gateway.session.old_clients import OldClients
 from amqpgate.gateway.session.publish_denial import PublishDenials
 from amqpgate.policy import Peek
@@ -292,9 +292,10 @@ class VersionBridge:
                 self._late.pop(number, None)
         else:
             told_instead = self.old_clients.instead(number, method)
-            # What is given back is the broker's again by a recover, too.
-            behind = self.flow_control.behind(number, method) if len(told_instead) == 1 else ()
-            sent = tuple(one for passed in (*told_instead, *behind) for one in self._sent(number, passed))
+            if len(told_instead) == 1:
+                # A recover behind it gives all back.
+                told_instead += tuple(behind(self.channel_flows, self.crossing, number, method))
+            sent = tuple(one for passed in told_instead for one in self._sent(number, passed))
         out = b""
         for to, told in sent:
             if told is method and interpreter.is_native:
