@@ -82,6 +82,11 @@ class Network:
         """The connections of a peer, as the story names it."""
         return [one for one in self.connections.values() if one.near == name]
 
+    def open_ends(self) -> list[str]:
+        """Whose connections the gateway has not closed its ends of."""
+        ends = [(one.near, one.gateway_end) for one in self.connections.values()]
+        return [near for near, end in ends if end is not None and end.fileno() >= 0]
+
     def _number(self) -> int:
         self._numbers += 1
         return self._numbers
