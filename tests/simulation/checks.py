@@ -112,15 +112,15 @@ class Checks:
 
     # -- at the end --------------------------------------------------------------------------------
 
-    def buried(self, life: Life, sockets: list[str]) -> None:
-        """A gateway has ended, however it has; of ``sockets`` it has not closed its ends."""
+    def buried(self, life: Life, sockets: int) -> None:
+        """A gateway has ended, however it has; so many ``sockets`` of its are open."""
         gateway = life.gateway
         left = {
             "sessions": len(gateway.sessions),
             "connections": gateway.acceptor.connections.count,
             "relays": gateway.pump.counters.relays,
             "fibers": len(gateway.registry.fibers),
-            "sockets": len(sockets),
+            "sockets": sockets,
             "failures of the data path": gateway.pump.counters.failures,
         }
         if any(left.values()):

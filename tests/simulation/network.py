@@ -20,6 +20,8 @@ from tests.simulation.sockets import Address, GatewaySocket, Listening, name_of
 
 #: What a socket's buffer is full of while it does not stand: it is not writable then.
 _FULL = bytes(4096)
+#: Sockets after which it is looked for closed ones.
+_MANY = 1000
 
 
 class Network:
@@ -40,6 +42,8 @@ class Network:
         self.faults: Counter[str] = Counter()
         self._numbers = 0
         self._calling: dict[str, Connection] = {}
+        #: The gateway's ends: those that are open are among them.
+        self._ends: list[GatewaySocket] = []
         #: Both ends of what the gateway has dialled where nobody answers.
         self._unanswered: list[tuple[socket.socket, GatewaySocket]] = []
         self._hash = hashlib.sha256()
@@ -82,10 +86,15 @@ class Network:
         """The connections of a peer, as the story names it."""
         return [one for one in self.connections.values() if one.near == name]
 
-    def open_ends(self) -> list[str]:
-        """Whose connections the gateway has not closed its ends of."""
-        ends = [(one.near, one.gateway_end) for one in self.connections.values()]
-        return [near for near, end in ends if end is not None and end.fileno() >= 0]
+    def open_ends(self) -> list[GatewaySocket]:
+        """The gateway's ends that it has not closed."""
+        self._ends = [end for end in self._ends if end.fileno() >= 0]
+        return self._ends
+
+    def _keep(self, end: GatewaySocket) -> None:
+        self._ends.append(end)
+        if len(self._ends) >= _MANY:
+            self.open_ends()
 
     def _number(self) -> int:
         self._numbers += 1
@@ -115,6 +124,7 @@ class Network:
 
     def accepted(self, sock: GatewaySocket, name: str) -> None:
         """The gateway has accepted a connection."""
+        self._keep(sock)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.buffers)
         connection = self._calling.pop(name, None)
         if connection is not None:
@@ -133,6 +143,7 @@ class Network:
             sock.setblocking(False)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         made.send(_FULL)
+        self._keep(made)
         self.clock.after(2 * self.latency, lambda: self._dial(ours, made, address))
         return made
 

@@ -195,7 +195,7 @@ class World:
         assert life.end is not None
         self.life = None
         life.end.unwrap()
-        self.checks.buried(life, self.network.open_ends())
+        self.checks.buried(life, len(self.network.open_ends()))
         self.tell("the gateway has ended")
         # Who was not told by then is so by the kernel.
         self.network.die()
