@@ -93,9 +93,8 @@ class ChannelFlows:
             out = Unacked(stretches=tags or [], next=tags[-1][1] if tags else 0)
             out.blurred = 0 if tags is not None else None
             held = self._held[number] = HeldDeliveries(ShownDeliveries(out))
-            state = self.channels.states.get(number)
-            if not has_deliveries and state is not None and state.transacts:
-                held.shown.begin_transaction()
+            if self.transacts(number):
+                held.shown.join_transaction(table.uncommitted(number) if has_deliveries else 0)
             table.show_settles(number)
             self.on_change()
         return held

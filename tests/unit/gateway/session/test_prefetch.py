@@ -276,6 +276,42 @@ class TestAcks:
         limited.broker.expect(amqp.TxCommit, 1)
         limited.fence()
 
+    @pytest.mark.parametrize("acked", [0, 1])
+    def test_count_from_a_limit_within_a_transaction_on(self, pair: Pair, acked: int) -> None:
+        """What is rolled back is known by its tags, or where some was acknowledged before, by number."""
+        pair.consume("c")
+        pair.client.say(v0_8.TxSelect(), 1)
+        pair.broker.expect(amqp.TxSelect, 1)
+        pair.broker.say(amqp.TxSelectOk(), 1)
+        pair.client.expect(v0_8.TxSelectOk, 1)
+        pair.deliver(*range(1, 7))
+        pair.takes(*range(1, 7))
+        for number in range(1, acked + 1):
+            pair.ack(number)
+        pair.limit(3)
+        pair.ack(5)
+        pair.client.say(v0_8.TxRollback(), 1)
+        pair.broker.expect(amqp.TxRollback, 1)
+        pair.broker.say(amqp.TxRollbackOk(), 1)
+        pair.client.expect(v0_8.TxRollbackOk, 1)
+        pair.deliver(7)
+        if acked:
+            # It is all of them that count then, by whatever tags.
+            for number in (1, 2, 3):
+                pair.ack(number)
+        else:
+            pair.ack(2, multiple=True)
+            pair.ack(3)
+        pair.fence()
+        pair.client.say(v0_8.TxCommit(), 1)
+        pair.broker.expect(amqp.TxCommit, 1)
+        pair.broker.say(amqp.TxCommitOk(), 1)
+        pair.client.expect(v0_8.TxCommitOk, 1)
+        pair.fence()
+        pair.ack(4)
+        pair.client.say(v0_8.TxCommit(), 1)
+        pair.takes(7)
+
     def test_go_back_again_behind_a_rollback(self, limited: Pair) -> None:
         """Till then the broker takes them for delivered, and an ack of several would be one of them, too."""
         limited.client.say(v0_8.TxSelect(), 1)
