@@ -41,7 +41,7 @@ class ShownDeliveries:
         if uncommitted == 0:
             self.begin_transaction()
         else:
-            self.unacked.uncommitted = uncommitted
+            self.unacked = attrs.evolve(self.unacked, uncommitted=uncommitted)
 
     def roll_back(self) -> None:
         """What was acknowledged since the transaction began is due again."""
