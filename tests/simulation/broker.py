@@ -107,14 +107,15 @@ class Broker:
                 continue
             idle = 0
             one = waiting.popleft()
+            channel.tag += 1
             delivery = self.world.ledger.deliver(
                 one.message,
                 queue.removeprefix(self.prefix),
                 consumer.source,
+                channel.tag,
                 redelivered=one.redelivered,
                 no_ack=consumer.no_ack,
             )
-            channel.tag += 1
             if consumer.no_ack:
                 self.consumed += 1
             else:

@@ -267,7 +267,7 @@ class BrokerEnd:
             self.close_channel(channel, 404, f"NOT_FOUND - no queue '{method.queue}'")
             return
         tag = method.consumer_tag or f"amq.ctag-{self.broker.random.getrandbits(64):x}"
-        source = Source(f"{self.name} channel {channel.number} consumer {tag}")
+        source = Source(f"{self.name} channel {channel.number} consumer {tag}", tag, channel.delivered)
         consumer = Consumer(tag, method.queue, method.no_ack, channel.prefetch, source)
         channel.consumers[tag] = consumer
         self.broker.consumers[method.queue].append((self, channel, consumer))
@@ -286,11 +286,11 @@ class BrokerEnd:
             return
         one = waiting.popleft()
         if channel.gets is None:
-            channel.gets = Source(f"{self.name} channel {channel.number} gets")
-        delivery = self.ledger.deliver(
-            one.message, name, channel.gets, redelivered=one.redelivered, no_ack=no_ack
-        )
+            channel.gets = Source(f"{self.name} channel {channel.number} gets", tags=channel.delivered)
         channel.tag += 1
+        delivery = self.ledger.deliver(
+            one.message, name, channel.gets, channel.tag, redelivered=one.redelivered, no_ack=no_ack
+        )
         if not no_ack:
             channel.held[channel.tag] = delivery, None
         else:

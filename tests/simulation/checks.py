@@ -91,26 +91,36 @@ class Checks:
             if waiting and broker.consumers[name]
         }
         held = sum(len(lane.held) for lane in world.ledger.lanes if not lane.is_over)
-        work = sum(queues.values()) + held
+        # What the gateway keeps from a client the broker has again some time.
+        kept = sum(
+            delivery.lane is None
+            for broker in world.brokers.values()
+            for end in broker.ends
+            for channel in end.channels.values()
+            for delivery, _ in channel.held.values()
+        )
+        work = sum(queues.values()) + held + kept
         if self.ends_by == float("inf") or work < self.least_work:
             # A consumer may be slow. Who makes no way is not.
             self.ends_by, self.least_work = now + 3 * PATIENCE, work
-        if not left and not queues and not held:
+        if not left and not queues and not held and not kept:
             world.tell("all is done")
             world.is_over = True
         elif now > self.ends_by:
-            raise Violation(f"not over in time: publishers {left}, queues {queues}, {held} deliveries held")
+            what = f"publishers {left}, queues {queues}, {held} deliveries held, {kept} not heard"
+            raise Violation(f"not over in time: {what}")
 
     # -- at the end --------------------------------------------------------------------------------
 
-    def buried(self, life: Life) -> None:
-        """A gateway has ended, however it has."""
+    def buried(self, life: Life, sockets: int) -> None:
+        """A gateway has ended, however it has; so many ``sockets`` of its are open."""
         gateway = life.gateway
         left = {
             "sessions": len(gateway.sessions),
             "connections": gateway.acceptor.connections.count,
             "relays": gateway.pump.counters.relays,
             "fibers": len(gateway.registry.fibers),
+            "sockets": sockets,
             "failures of the data path": gateway.pump.counters.failures,
         }
         if any(left.values()):

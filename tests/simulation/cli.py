@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import logging
 import random
 import resource
 from collections import Counter
@@ -21,8 +20,6 @@ from tests.simulation.story import Story, story_of
 def main(now: Callable[[], float], engine: str) -> int:
     """0 where all held. ``engine`` is the one that is there."""
     options = _options()
-    if not options.verbose:
-        logging.disable(logging.CRITICAL)
     if options.story or options.once:
         story = Story.load(options.story) if options.story else story_of(options.seed, options.each, engine)
         return _once(story, options, now)

@@ -181,9 +181,8 @@ class Session:
         elif channel not in self.lanes:
             raise Violation(f"{self.name} heard {method.NAME} on channel {channel}, which is not open")
         elif isinstance(method, amqp.ChannelClose):
-            if method.reply_code not in FAIR or not self.world.may_deny(
-                self.client.plan.user, method.reply_code
-            ):
+            is_fair = method.reply_code in FAIR or self._is_beyond(method)
+            if not is_fair or not self.world.may_deny(self.client.plan.user, method.reply_code):
                 raise Violation(f"{self.name} heard channel.close {method.reply_code} {method.reply_text!r}")
             self.world.tell(f"{self.name}: channel {channel} closed, {method.reply_code} {method.reply_text}")
             lane = self.lanes[channel]
@@ -198,6 +197,10 @@ class Session:
             self.lost(channel, lane)
         else:
             self.heard(channel, self.lanes[channel], method, content)
+
+    def _is_beyond(self, close: amqp.ChannelClose) -> bool:
+        """Whether an old client is told that more waits for it than may: its limit came behind a consumer."""
+        return self.talk.version.is_old and close.reply_code == 406 and "beyond the limit" in close.reply_text
 
     # -- for those who do something ----------------------------------------------------------------
 

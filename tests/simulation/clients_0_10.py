@@ -38,10 +38,13 @@ class PublisherSession010(Session010):
         self.places: dict[int, int] = {}
         self.since = float("inf")
 
+    def attach(self) -> None:
+        super().attach()
+        if self.lane is not None:
+            # It may publish before it has heard that the session is there.
+            self.lane.confirms = True
+
     def begin(self) -> None:
-        assert self.lane is not None
-        self.lane.confirms = True
-        self.places.clear()
         self._soon()
 
     def _soon(self) -> None:

@@ -34,8 +34,13 @@ class ConsumerSession(Session):
         self.silent: dict[int, bool] = {}
         #: Channels whose transaction ends soon.
         self.committing: set[int] = set()
-        #: Channels whose limit is in force.
+        #: Channels that have asked for their limit, and those whose limit is in force.
+        self.asked: set[int] = set()
         self.limited: set[int] = set()
+        #: Channels that have settled something in their transaction before that; and those that have rolled
+        #: it back: how much of it they hold nobody knows then who has not seen it all.
+        self.settled_early: set[int] = set()
+        self.unsure: set[int] = set()
         self.gets: dict[int, str] = {}
         self.until = self.clock.now + self.random.expovariate(1 / self.client.plan.stay)
         for channel in range(1, self.client.plan.channels + 1):
@@ -73,7 +78,8 @@ class ConsumerSession(Session):
                 self._consume(channel, lane, queue)
 
         self.tags[channel] = {}
-        self.limited.discard(channel)
+        for channels in (self.asked, self.limited, self.settled_early, self.unsure):
+            channels.discard(channel)
         self.committing.discard(channel)
         # Without acks what is on its way to a client that dies is gone.
         self.silent[channel] = self.random.random() < plan.silent
@@ -102,6 +108,7 @@ class ConsumerSession(Session):
             self.limited.add(channel)
             then()
 
+        self.asked.add(channel)
         self.ask(channel, amqp.BasicQos(0, self.client.plan.prefetch, False), (amqp.BasicQosOk,), limited)
 
     def _turn(self, channel: int, lane: Lane) -> None:
@@ -133,6 +140,8 @@ class ConsumerSession(Session):
             del self.tags[channel][tag]
             self._consume(channel, lane, queue)
 
+        if self.talk.version.is_old:
+            lane.cancelled.add(tag)
         self.ask(channel, amqp.BasicCancel(consumer_tag=tag), (amqp.BasicCancelOk,), cancelled)
 
     def _get(self, channel: int, lane: Lane, queue: str) -> None:
@@ -177,7 +186,7 @@ class ConsumerSession(Session):
             return
         prefetch = self.client.plan.prefetch
         held = sum(one.source is delivery.source for one in lane.held.values())
-        if tag and channel in self.limited and held > prefetch:
+        if tag and channel in self.limited - self.unsure and held > prefetch:
             raise Violation(
                 f"{self.name} holds {held} deliveries of {tag!r} on channel {channel}, not {prefetch}"
             )
@@ -199,6 +208,8 @@ class ConsumerSession(Session):
         if lane.transacts and channel not in self.committing:
             self.committing.add(channel)
             self.later(self.random.uniform(0, 1), lambda: self._commit(channel, lane))
+        if lane.transacts and self.talk.version.is_old and channel not in self.asked:
+            self.settled_early.add(channel)
         random = self.random.random()
         calm = self.world.is_ending
         if random < 0.55 or calm:
@@ -238,6 +249,10 @@ class ConsumerSession(Session):
             return
 
         def ended(transaction: Transaction) -> None:
+            if channel in self.settled_early:
+                self.settled_early.discard(channel)
+                if not transaction.is_commit:
+                    self.unsure.add(channel)
             for tag in [] if transaction.is_commit else transaction.answered:
                 work = self.random.expovariate(1 / self.client.plan.work)
                 self.later(work, lambda tag=tag: self._answer(channel, lane, tag))  # type: ignore[misc]

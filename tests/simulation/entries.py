@@ -86,6 +86,9 @@ class Lane:
     #: What it has settled, and the broker has not heard of.
     answered: dict[int, Delivery] = attrs.field(factory=dict)
     last_tag: int = 0
+    #: Consumers of an old client's that it has cancelled: of what waits beyond its limit the gateway gives
+    #: the broker back what they do not get.
+    cancelled: set[str] = attrs.field(factory=set)
     #: The client's or the gateway's close was said: what is on its way may be lost.
     is_over: bool = False
 
@@ -113,6 +116,10 @@ class Source:
     """A broker's consumer, or its answers to basic.get on a channel: what it sends comes in that order."""
 
     name: str
+    #: The consumer's.
+    tag: str = ""
+    #: All that was delivered on its channel, by delivery tag.
+    tags: dict[int, Delivery] = attrs.field(factory=dict)
     sent: list[Delivery] = attrs.field(factory=list)
     heard: int = 0
     #: The client's consumer that it turned out to be: lane and tag.

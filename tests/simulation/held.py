@@ -42,6 +42,8 @@ class Channel:
     unconfirmed: dict[int, Message] = attrs.field(factory=dict)
     prefetch: int = 0
     tag: int = 0
+    #: All that was delivered on it, by tag.
+    delivered: dict[int, Delivery] = attrs.field(factory=dict)
     consumers: dict[str, Consumer] = attrs.field(factory=dict)
     gets: Source | None = None
     #: By tag: the delivery, and whose it is.

@@ -97,7 +97,9 @@ class HostileSession(Session):
     def _half_message(self) -> None:
         content = Content(amqp.BasicProperties(message_id="half"), self.random.randbytes(3000))
         frames = self.talk.content(1, amqp.BasicPublish(exchange="x", routing_key="open.q0"), content)
-        self._shout(frames[: self.random.randrange(1, len(frames) - 1)])
+        missing = self.random.randrange(2, len(frames))
+        # Its heartbeats would end the message, and it would be whole.
+        self._shout(frames[: -missing - (missing % len(self.talk.heartbeat) == 0)])
 
     def _flood(self) -> None:
         self._shout(self.talk.heartbeat * 5000)

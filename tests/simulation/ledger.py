@@ -200,6 +200,7 @@ class Ledger:
         self, where: str, messages: list[Message], answers: list[tuple[Delivery, str]], *, is_commit: bool
     ) -> None:
         """A broker hears the end of a transaction with these publishes and answers."""
+        answers = [(one, answer) for one, answer in answers if not self._is_given_back(one, answer)]
         lanes = {
             id(lane): lane
             for lane in [one.lane for one in messages] + [one.lane for one, _ in answers]
@@ -209,6 +210,11 @@ class Ledger:
             # What was in it was denied, or nothing was: whose it is nobody knows here.
             return
         lane = next(iter(lanes.values()))
+        if lane.is_session and is_commit and len(lanes) == 1 and not answers:
+            # As long as it is not known whether the broker confirms, it is asked to commit.
+            for message in messages:
+                message.confirmed = "ack"
+            return
         due = lane.ended.popleft() if lane.ended else None
         while due is not None and not any(not one.denied for one in due.messages) and not due.answered:
             due.is_done, due = True, lane.ended.popleft() if lane.ended else None
@@ -248,12 +254,13 @@ class Ledger:
     # -- deliveries --------------------------------------------------------------------------------
 
     def deliver(
-        self, message: Message, queue: str, source: Source, *, redelivered: bool, no_ack: bool
+        self, message: Message, queue: str, source: Source, tag: int, *, redelivered: bool, no_ack: bool
     ) -> Delivery:
         """A broker is about to deliver."""
         delivery = Delivery(len(self.deliveries) + 1, message, queue, source, redelivered, no_ack)
         self.deliveries.append(delivery)
         source.sent.append(delivery)
+        source.tags[tag] = delivery
         return delivery
 
     def content_of(self, delivery: Delivery) -> Content:
@@ -290,7 +297,9 @@ class Ledger:
             raise Violation(
                 f"{what} is of {delivery.queue}, redelivered {delivery.redelivered}: not as heard"
             )
-        if tag != lane.last_tag + 1:
+        skipped = [source.tags[one] for one in range(lane.last_tag + 1, tag) if one in source.tags]
+        is_next = tag > lane.last_tag and all(self._is_given_back(one, "requeue") for one in skipped)
+        if tag != lane.last_tag + 1 and not (is_next and len(skipped) == tag - lane.last_tag - 1):
             raise Violation(f"{what} has tag {tag} on {lane.name}, {lane.last_tag} came before it")
         lane.last_tag = tag
         delivery.lane = lane
@@ -309,13 +318,13 @@ class Ledger:
 
     def settle(self, delivery: Delivery, answer: str, where: str) -> None:
         """A broker hears that a delivery is settled."""
-        lanes = self._sessions_of(delivery.source)
-        if answer == "requeue" and delivery.lane is None and lanes:
-            # The session has ended before it got this.
+        if self._is_given_back(delivery, answer):
             delivery.source.sent.remove(delivery)
             delivery.is_over = True
             return
-        if answer == "ack" and any(lane.is_silent for lane in lanes):
+        if answer == "ack" and any(
+            lane.is_session and lane.is_silent for lane in self._lanes_of(delivery.source)
+        ):
             delivery.answer = answer
         if delivery.answer != answer:
             raise Violation(
@@ -326,10 +335,18 @@ class Ledger:
         self.over(delivery)
         self.settlements += 1
 
-    def _sessions_of(self, source: Source) -> list[Lane]:
-        """The session of AMQP 0-10 that a consumer is; all of them where none has got anything of it."""
-        lanes = self.lanes if source.target is None else [source.target[0]]
-        return [lane for lane in lanes if lane.is_session]
+    def _is_given_back(self, delivery: Delivery, answer: str) -> bool:
+        """Whether the session has ended, or the consumer of an old client, before it got this."""
+        source = delivery.source
+        return (
+            answer == "requeue"
+            and delivery.lane is None
+            and any(lane.is_session or source.tag in lane.cancelled for lane in self._lanes_of(source))
+        )
+
+    def _lanes_of(self, source: Source) -> list[Lane]:
+        """The channel or session that a consumer is; all of them where none has got anything of it."""
+        return self.lanes if source.target is None else [source.target[0]]
 
     def over(self, delivery: Delivery) -> None:
         """It is settled, or back in its queue."""

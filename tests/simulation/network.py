@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
 import select
 import socket
 from collections import Counter
@@ -19,29 +18,10 @@ from tests.simulation.clock import Clock
 from tests.simulation.connection import Connection, Peer
 from tests.simulation.sockets import Address, GatewaySocket, Listening, name_of
 
-
-class Dialling:
-    """A connection that the gateway makes; ``fileno`` is readable when it is known how it ended."""
-
-    def __init__(self) -> None:
-        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.made: GatewaySocket | None = None
-        self.error = 0
-
-    def fileno(self) -> int:
-        return self.fd
-
-    def done(self, made: GatewaySocket | None, error: int = 0) -> None:
-        if self.fd < 0:
-            if made is not None:
-                made.close()
-            return
-        self.made, self.error = made, error
-        os.eventfd_write(self.fd, 1)
-
-    def close(self) -> None:
-        os.close(self.fd)
-        self.fd = -1
+#: What a socket's buffer is full of while it does not stand: it is not writable then.
+_FULL = bytes(4096)
+#: Sockets after which it is looked for closed ones.
+_MANY = 1000
 
 
 class Network:
@@ -62,6 +42,10 @@ class Network:
         self.faults: Counter[str] = Counter()
         self._numbers = 0
         self._calling: dict[str, Connection] = {}
+        #: The gateway's ends: those that are open are among them.
+        self._ends: list[GatewaySocket] = []
+        #: Both ends of what the gateway has dialled where nobody answers.
+        self._unanswered: list[tuple[socket.socket, GatewaySocket]] = []
         self._hash = hashlib.sha256()
         self.pieces = self.bytes = 0
 
@@ -102,6 +86,16 @@ class Network:
         """The connections of a peer, as the story names it."""
         return [one for one in self.connections.values() if one.near == name]
 
+    def open_ends(self) -> list[GatewaySocket]:
+        """The gateway's ends that it has not closed."""
+        self._ends = [end for end in self._ends if end.fileno() >= 0]
+        return self._ends
+
+    def _keep(self, end: GatewaySocket) -> None:
+        self._ends.append(end)
+        if len(self._ends) >= _MANY:
+            self.open_ends()
+
     def _number(self) -> int:
         self._numbers += 1
         return self._numbers
@@ -130,6 +124,7 @@ class Network:
 
     def accepted(self, sock: GatewaySocket, name: str) -> None:
         """The gateway has accepted a connection."""
+        self._keep(sock)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.buffers)
         connection = self._calling.pop(name, None)
         if connection is not None:
@@ -140,24 +135,34 @@ class Network:
 
     # -- the gateway to brokers --------------------------------------------------------------------
 
-    def dial(self, address: Address) -> Dialling:
-        """The gateway dials a broker."""
-        dialling = Dialling()
-        self.clock.after(2 * self.latency, lambda: self._dial(dialling, address))
-        return dialling
+    def dial(self, address: Address) -> GatewaySocket:
+        """The gateway dials a broker: a socket that is writable when it is known how that ended."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        made = GatewaySocket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=theirs.detach())
+        for sock in (ours, made):
+            sock.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        made.send(_FULL)
+        self._keep(made)
+        self.clock.after(2 * self.latency, lambda: self._dial(ours, made, address))
+        return made
 
-    def _dial(self, dialling: Dialling, address: Address) -> None:
-        if address not in self.servers:
+    def _dial(self, ours: socket.socket, made: GatewaySocket, address: Address) -> None:
+        if made.fileno() < 0:
+            ours.close()
             return
+        if address not in self.servers:
+            # Nobody answers, and nobody says so.
+            self._unanswered = [pair for pair in self._unanswered if pair[1].fileno() >= 0]
+            self._unanswered.append((ours, made))
+            return
+        ours.recv(len(_FULL))
         make = self.servers[address]
         if make is None:
-            dialling.done(None, errno.ECONNREFUSED)
+            made.error = errno.ECONNREFUSED
+            ours.close()
             return
         number = self._number()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        ours.setblocking(False)
-        made = GatewaySocket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=theirs.detach())
-        made.setblocking(False)
         made.own, made.peer = ("10.9.0.1", 20000 + number % 40000), address
         for sock in (ours, made):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.buffers)
@@ -165,7 +170,6 @@ class Network:
         connection = Connection(self, ours, peer, self.names[address], number)
         connection.gateway_end = made
         peer.connected(connection)
-        dialling.done(made)
 
     def die(self) -> None:
         """The gateway's process is killed: its kernel resets what it had."""

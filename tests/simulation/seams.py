@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import secrets
@@ -64,7 +65,6 @@ def enter(clock: virtual.Clock, seed: str, network: Any, looks: float = 1.0) -> 
     from amqpgate.gateway.pool import registry
     from amqpgate.gateway.server import housekeeping
     from amqpgate.gateway.transport import connecting
-    from amqpgate.gateway.transport.waiting import wait_readable
     from amqpgate.telemetry import lag
 
     virtual.Timer.clock = clock
@@ -78,27 +78,11 @@ def enter(clock: virtual.Clock, seed: str, network: Any, looks: float = 1.0) -> 
     async def bind_all(bind: Any) -> list[Any]:
         return [network.listening((bind.host, bind.port))]
 
-    class Attempt:
-        stands = False
-
-        def __init__(self, family: object, address: str, port: int) -> None:
-            self._to = address, port
-
-        async def finish(self) -> Any:
-            dialling = network.dial(self._to)
-            try:
-                await wait_readable(dialling)
-                if dialling.error:
-                    raise OSError(dialling.error, os.strerror(dialling.error))
-                made, dialling.made = dialling.made, None
-                return made
-            finally:
-                if dialling.made is not None:
-                    dialling.made.close()
-                dialling.close()
+    def begin(family: object, address: str, port: int) -> connecting.Attempt:
+        return connecting.Attempt(network.dial((address, port)), errno.EALREADY)
 
     listeners.bind_all = bind_all  # type: ignore[assignment]
-    connecting._begin = Attempt  # type: ignore[assignment]
+    connecting._begin = begin
     housekeeping.INTERVAL = registry.INTERVAL = looks  # type: ignore[misc, attr-defined]
     lag.INTERVAL = looks / 4  # type: ignore[misc]
     housekeeping.give_back = lambda *_: None  # type: ignore[assignment]

@@ -29,6 +29,8 @@ class GatewaySocket(socket.socket):
 
     peer: Address = ("", 0)
     own: Address = ("", 0)
+    #: Why it does not stand: an ``errno``; 0: it does.
+    error = 0
 
     def getpeername(self) -> Any:
         super().getpeername()  # it raises once it is closed
@@ -44,6 +46,8 @@ class GatewaySocket(socket.socket):
     def getsockopt(self, level: int, option: int, *size: Any) -> Any:  # type: ignore[override]
         if level != socket.SOL_SOCKET:
             raise OSError(95, "not TCP")
+        if option == socket.SO_ERROR and self.error:
+            return self.error
         return super().getsockopt(level, option, *size)
 
 

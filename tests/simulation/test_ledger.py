@@ -30,7 +30,7 @@ def delivered(ledger: Ledger, count: int = 1) -> tuple[Lane, list[Delivery]]:
     for _ in range(count):
         message = published(ledger, lane)
         arrive(ledger, message)
-        made.append(ledger.deliver(message, "q0", source, redelivered=False, no_ack=False))
+        made.append(ledger.deliver(message, "q0", source, len(made) + 1, redelivered=False, no_ack=False))
     return ledger.lane("consumer"), made
 
 
@@ -164,3 +164,47 @@ def test_what_policies_add_has_to_be_there() -> None:
     with pytest.raises(Violation, match="is not what was published"):
         ledger.arrive("a", "y", "open.q", message.content)
     ledger.arrive("a", "y", "open.q", message.passed)
+
+
+def test_only_an_old_client_s_cancelled_consumer_gives_back_what_it_has_not_got() -> None:
+    ledger = Ledger()
+    consumer, (first, second) = delivered(ledger, 2)
+    first.source.tag = "c"
+    ledger.hear(consumer, "c", "q0", 1, False, ledger.content_of(first))
+    with pytest.raises(Violation, match="has not got it"):
+        ledger.settle(second, "requeue", "a")
+    consumer.cancelled.add("c")
+    with pytest.raises(Violation, match="said nothing"):
+        ledger.settle(first, "requeue", "a")
+    ledger.settle(second, "requeue", "a")
+    third = ledger.deliver(
+        second.message, "q0", Source("other", "d", first.source.tags), 3, redelivered=True, no_ack=False
+    )
+    with pytest.raises(Violation, match="has tag 4"):
+        ledger.hear(consumer, "d", "q0", 4, True, ledger.content_of(third))
+
+
+def test_tags_skip_what_was_given_back_and_nothing_else() -> None:
+    ledger = Ledger()
+    consumer, (first, _) = delivered(ledger, 2)
+    first.source.tag = "c"
+    ledger.hear(consumer, "c", "q0", 1, False, ledger.content_of(first))
+    source = Source("other", "d", first.source.tags)
+    third = ledger.deliver(first.message, "q0", source, 3, redelivered=True, no_ack=False)
+    with pytest.raises(Violation, match="has tag 3"):
+        ledger.hear(consumer, "d", "q0", 3, True, ledger.content_of(third))
+    third.source.heard = 0
+    consumer.cancelled.add("c")
+    ledger.hear(consumer, "d", "q0", 3, True, ledger.content_of(third))
+
+
+def test_a_session_may_be_committed_for_but_not_rolled_back() -> None:
+    ledger = Ledger()
+    lane = confirming(ledger)
+    lane.is_session = True
+    message = published(ledger, lane)
+    arrive(ledger, message)
+    with pytest.raises(Violation, match="rollback"):
+        ledger.transacted("a", [message], [], is_commit=False)
+    ledger.transacted("a", [message], [], is_commit=True)
+    ledger.confirm(lane, 1, "ack", multiple=False)

@@ -21,6 +21,7 @@ from tests.simulation.entries import Lane
 from tests.simulation.hostile import Hostile
 from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.life import Life
+from tests.simulation.logged import Logged
 from tests.simulation.network import Network
 from tests.simulation.publisher import Publisher
 from tests.simulation.settings import ADDED, EXCHANGES, PREFIX, policies_of, settings_of
@@ -66,7 +67,7 @@ class World:
             self.clock, story.seed, latency=setup.latency, cutting=setup.cutting, buffers=setup.buffers
         )
         seams.enter(self.clock, story.seed, self.network, setup.looks)
-        self.audited = audit.enter()
+        self.audited, self.logged = audit.enter(), Logged()
         self.brokers: dict[str, Broker] = {}
         for name in "ab"[: setup.brokers]:
             prefix = PREFIX if is_renamed else ""
@@ -173,6 +174,8 @@ class World:
                 busy = True
                 if life.end is not None:
                     self._buried(life)
+                if self.logged.failure:
+                    raise Violation(self.logged.failure)
             if busy or is_new:
                 is_new = busy
                 busy |= network.poll()
@@ -192,7 +195,7 @@ class World:
         assert life.end is not None
         self.life = None
         life.end.unwrap()
-        self.checks.buried(life)
+        self.checks.buried(life, len(self.network.open_ends()))
         self.tell("the gateway has ended")
         # Who was not told by then is so by the kernel.
         self.network.die()

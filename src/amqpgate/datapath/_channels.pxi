@@ -381,6 +381,12 @@ cdef class Channels:
             for i in range(unacked.size)
         ]
 
+    def uncommitted(self, int number):
+        cdef Unacked* unacked = self.must_find(number).unacked
+        if unacked == NULL:
+            return 0
+        return None if unacked.uncommitted == UNKNOWN_COUNT else unacked.uncommitted
+
     def time_confirm(self, int number, uint64_t before):
         cdef Slot* slot = self.must_find(number)
         if self.timing == NULL:

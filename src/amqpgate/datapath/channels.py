@@ -267,6 +267,11 @@ class Channels:
             return []
         return None if unacked.is_lost or unacked.blurred != 0 else list(unacked.stretches)
 
+    def uncommitted(self, number: int) -> int | None:
+        """How many deliveries the client has settled since its last commit; None: that is not known."""
+        unacked = self._open[number].unacked
+        return 0 if unacked is None else unacked.uncommitted
+
     def tell_apart(self, kind: int, body_bytes: int) -> None:
         """Count a message with so much body that came by basic.get-ok or basic.return."""
         if kind == amqp.BasicGetOk.INDEX:

@@ -207,9 +207,12 @@ def test_a_delivery_that_is_shown_counts_once(scanner: ModuleType) -> None:
 
 
 def test_transactions(scene: Scene) -> None:
+    assert scene.channels.uncommitted(NUMBER) == 0
     scene.deliver(*range(1, 11))
     scene.says(amqp.BasicAck(2, multiple=True))
+    assert scene.channels.uncommitted(NUMBER) == 2
     scene.channels.committed(NUMBER)
+    assert scene.channels.uncommitted(NUMBER) == 0
     scene.channels.rolled_back(NUMBER)
     assert scene.count == 8
     scene.says(amqp.BasicAck(4), amqp.BasicAck(6, multiple=True), amqp.BasicReject(9))
@@ -222,6 +225,7 @@ def test_transactions(scene: Scene) -> None:
     # How many of those that were rolled back are up to this one is not known any more.
     scene.says(amqp.BasicAck(8, multiple=True))
     assert scene.count is None
+    assert scene.channels.uncommitted(NUMBER) is None
     scene.says(amqp.BasicAck(11, multiple=True))
     assert scene.count == 0
     scene.deliver(13)

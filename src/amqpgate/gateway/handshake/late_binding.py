@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import attrs
 import trio
@@ -47,10 +48,14 @@ from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.gateway.upstream.broker_side import BrokerHandshake, UpstreamFaultError
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, ask_once
+from amqpgate.gateway.upstream.dialer import Dialer, UpstreamUnavailableError, ask_once
 from amqpgate.protocol.sasl import EXTERNAL, REPEATABLE, SaslWatcher
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.pool.dial import Preauthenticated
+    from amqpgate.gateway.pool.pool import Pool
 
 
 @attrs.define
@@ -110,7 +115,7 @@ class LateBinding:
                 await in_trio(pooled.part_with, preauthenticated)
                 self.broker = None
         if shares:
-            pool = await in_trio(pooled.admit, dialler, principal.vhost, preauthenticated)
+            pool = await in_trio(self._admit, pooled, dialler, principal.vhost, preauthenticated)
             await client.say(amqp.ConnectionOpenOk())
             from amqpgate.gateway.pool.pooled_upstream import PooledSource
 
@@ -147,6 +152,13 @@ class LateBinding:
             frame_max = relay_frames(client, broker.line.hop)
             await client.say(amqp.ConnectionOpenOk())
             return established(client, tune, broker.line.hop, upstream, dialler, frame_max)
+
+    async def _admit(
+        self, pooled: PooledLogin, dialler: Dialer, vhost: str, preauthenticated: Preauthenticated | None
+    ) -> Pool:
+        # The pool's from here on: others may share it before this client has heard that it is let in.
+        self.broker = None
+        return await pooled.admit(dialler, vhost, preauthenticated)
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:
         """Ask clusters what they offer that have not said so yet."""

@@ -74,6 +74,10 @@ class PooledUpstream:
     def holds_up(self, channel: int, method: Method) -> bool:
         member = self.member
         member.pool.waiting.look_again(member)
+        if self._migration is not None and not self._migration.is_over:
+            # It may fit by now; but what is opened or said meanwhile would be left behind.
+            self.wait()
+            return True
         if isinstance(method, amqp.ChannelOpen):
             return not _has_room(self, channel)
         mapping = member.channels.get(channel)

@@ -125,10 +125,26 @@ class PoolRegistry:
         vhost: str,
         preauthenticated: Preauthenticated | None,
     ) -> Pool:
-        """The pool of a login, which the broker has accepted, now or not long ago.
+        """The pool of a login, which the broker has accepted, now or not long ago. It has the connection that
+        is ``preauthenticated``, or that is closed.
 
         Raises ``LoginRefusedError``, ``UpstreamUnavailableError``, ``ConfigError``.
         """
+        try:
+            return await self._admit(login, source, dialler, vhost, preauthenticated)
+        except BaseException:
+            if preauthenticated is not None:
+                preauthenticated.broker.hop.close()
+            raise
+
+    async def _admit(
+        self,
+        login: Credentials,
+        source: str,
+        dialler: Dialer,
+        vhost: str,
+        preauthenticated: Preauthenticated | None,
+    ) -> Pool:
         from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 
         proofs = self._proofs_of(dialler)

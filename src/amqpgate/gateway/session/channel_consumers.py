@@ -18,6 +18,10 @@ REPLIES: Final = "amq.rabbitmq.reply-to"
 #: Bytes that are counted of each consumer, beside its own request.
 EACH: Final = 512
 
+#: What consumers are: with acks, without.
+ACKS: Final = 1
+SILENT: Final = 2
+
 
 @attrs.frozen(eq=False)
 class SessionConsumer:
@@ -51,13 +55,16 @@ class ChannelConsumers:
     #: Cancels that the broker has not answered, by tag, in order: True for the gateway's own whose end the
     #: client must be told, False for those that it need not be told, None for the client's own.
     cancels: dict[str, deque[bool | None]] = attrs.field(factory=dict)
+    #: Of these tags, whether the consumers that are cancelled are without acks: they have deliveries until
+    #: the broker answers.
+    leaving: dict[str, bool] = attrs.field(factory=dict)
     #: There are more consumers, or unanswered cancels, than are remembered.
     has_more: bool = False
     #: One of those that were asked for is not allowed any more, and must be cancelled once it has a name.
     awaits_name: bool = False
     #: To be judged once the client's message that is under way has ended.
     due: bool = False
-    #: Of all that were asked for: with acks, without, or both (`settling`).
+    #: Of all that were asked for: `ACKS`, `SILENT`, or both.
     kinds: int = 0
     #: The data path counts what is delivered, since it is to be acknowledged.
     acks: bool = False
@@ -143,6 +150,31 @@ class ChannelConsumers:
         if consumer is None or len(consumer.operations) != 1:
             return None
         return consumer.operations[0].queue
+
+    def is_acked(self, tag: str) -> bool:
+        """Whether the broker counts what it sends as acknowledged. Also where that is not known."""
+        consumer = self.tags.get(tag)
+        if consumer is not None:
+            return consumer.no_ack
+        return self.leaving.get(tag, self.kinds != ACKS)
+
+    def cancelling(self, tag: str, whose: bool | None) -> None:
+        """The broker is asked to end one, and will answer; ``whose`` is a value of `cancels`."""
+        consumer = self.tags.pop(tag, None)
+        if consumer is not None:
+            self.leaving[tag] = consumer.no_ack
+        if whose is None:
+            self.gone(tag)
+        self.cancels.setdefault(tag, deque()).append(whose)
+
+    def cancel_answered(self, tag: str) -> bool | None:
+        """The broker has: a value of `cancels`."""
+        due = self.cancels[tag]
+        whose = due.popleft()
+        if not due:
+            del self.cancels[tag]
+            self.leaving.pop(tag, None)
+        return whose
 
     def gone(self, tag: str) -> None:
         """The consumer is no more, and the client knows."""

@@ -72,8 +72,7 @@ class ChannelFlows:
     def is_acked(self, number: int, tag: str) -> bool:
         """Whether the broker counts what a consumer is sent as acknowledged. Also where that is not known."""
         consuming = self.channels.states[number].consuming
-        consumer = None if consuming is None else consuming.tags.get(tag)
-        return consumer is None or consumer.no_ack
+        return consuming is None or consuming.is_acked(tag)
 
     def for_client(self, number: int, method: amqp.BasicDeliver) -> amqp.BasicDeliver:
         """The delivery with the client's name of the consumer (`channel_prefetch`)."""
@@ -94,9 +93,8 @@ class ChannelFlows:
             out = Unacked(stretches=tags or [], next=tags[-1][1] if tags else 0)
             out.blurred = 0 if tags is not None else None
             held = self._held[number] = HeldDeliveries(ShownDeliveries(out))
-            state = self.channels.states.get(number)
-            if not has_deliveries and state is not None and state.transacts:
-                held.shown.begin_transaction()
+            if self.transacts(number):
+                held.shown.join_transaction(table.uncommitted(number) if has_deliveries else 0)
             table.show_settles(number)
             self.on_change()
         return held
@@ -149,6 +147,7 @@ class ChannelFlows:
             held.shown.roll_back()
         elif isinstance(method, amqp.TxCommit | amqp.TxSelect):
             held.shown.begin_transaction()
+            held.commit()
 
     # -- what it has room for ----------------------------------------------------------------
 
@@ -159,10 +158,14 @@ class ChannelFlows:
             return False
         return not self.limit_of_all or self._count_all() < self.limit_of_all
 
+    def transacts(self, number: int) -> bool:
+        """Whether the channel has transactions."""
+        state = self.channels.states.get(number)
+        return state is not None and state.transacts
+
     def _count(self, number: int, held: HeldDeliveries) -> int:
         """What the client has on the channel."""
-        state = self.channels.states.get(number)
-        return held.count(transacts=state is not None and state.transacts)
+        return held.count(transacts=self.transacts(number))
 
     def _count_all(self) -> int:
         """What it has on all channels."""

@@ -24,7 +24,6 @@ change that concern the session, whatever they say.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -87,14 +86,14 @@ class Consumers:
     def cancel(self, number: int, method: amqp.BasicCancel) -> None:
         """The client wants one no more. It may use the tag again at once."""
         state = self._of(number)
-        tag = method.consumer_tag
-        state.gone(tag)
-        if method.no_wait:
-            return
-        if sum(consuming.cancels_due for consuming in self._all()) >= CANCELS:
+        tag, is_answered = method.consumer_tag, not method.no_wait
+        if is_answered and sum(consuming.cancels_due for consuming in self._all()) >= CANCELS:
             state.too_many()
+            is_answered = False
+        if is_answered:
+            state.cancelling(tag, None)
         else:
-            state.cancels.setdefault(tag, deque()).append(None)
+            state.gone(tag)
 
     def from_broker(self, number: int, method: Method) -> None:
         """Pass a consume-ok, a cancel or a cancel-ok on, unless it answers the gateway."""
@@ -116,12 +115,10 @@ class Consumers:
         return True
 
     def _cancelled(self, number: int, state: ChannelConsumers, tag: str) -> bool:
-        due = state.cancels.get(tag)
-        if due is None:
+        if tag not in state.cancels:
             return True
-        tells = due.popleft()
-        if not due:
-            del state.cancels[tag]
+        tells = state.cancel_answered(tag)
+        if tag not in state.cancels:
             settlement.gone(self.relay.channels, number, state, tag)
         if tells is None:
             return True
@@ -172,8 +169,7 @@ class Consumers:
             if not one.tag:
                 continue
             self._report(number, one)
-            del state.tags[one.tag]
-            state.cancels.setdefault(one.tag, deque()).append(True)
+            state.cancelling(one.tag, True)
             cancel = state.cancel(amqp.BasicCancel(one.tag))
             self.channels.send(Side.UPSTREAM, number, cancel)
 

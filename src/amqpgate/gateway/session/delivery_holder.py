@@ -16,7 +16,8 @@ basic.cancel-ok, basic.cancel               of that consumer goes first: nothing
                                             limit it is given back to the broker: by basic.nack with requeue,
                                             which is no failed delivery to quorum queues of RabbitMQ 4, or by
                                             basic.reject where the broker has no other. In a transaction the
-                                            broker has it with the commit
+                                            broker has it with the commit, and is told
+                                            again behind a rollback
 basic.recover-ok                            of consumers that acknowledge is dropped: the broker has it again
 channel.close, connection.close             goes first; the gateway's own connection.close as well; beyond a
                                             limit it is dropped: the broker has it again
@@ -36,6 +37,7 @@ ack, nack or reject of one that was kept    channel.close 406, as of one that do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import attrs
 
@@ -44,12 +46,21 @@ from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.channel_flow import ChannelFlows
-from amqpgate.gateway.session.held_deliveries import ROOM, HeldBytes, HeldDeliveries, HeldDelivery
+from amqpgate.gateway.session.held_deliveries import (
+    MOST_GIVEN,
+    ROOM,
+    HeldBytes,
+    HeldDeliveries,
+    HeldDelivery,
+)
 from amqpgate.gateway.session.held_references import HeldReferences, before_references
 from amqpgate.gateway.session.settlement import Settling
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+#: Why a channel is closed whose client cancels and does not commit.
+_TOO_MANY_GIVEN: Final = f"more than {MOST_GIVEN} deliveries went back to the queue in one transaction"
 
 
 @attrs.define(eq=False)
@@ -275,7 +286,7 @@ class DeliveryHolder:
             held.pass_rest()
         went = {id(one) for one in passing}
         taken = self._bytes.take(held, lambda one: id(one) not in went)
-        if not held.is_limited and not held.is_off and held.refusal is None and not held.kept:
+        if not (held.is_limited or held.is_off or held.refusal or held.kept or held.given):
             self.flows.leave(number)
         return taken
 
@@ -298,6 +309,8 @@ class DeliveryHolder:
         given = [one for one in held.waiting if which(one)]
         if not given:
             return
+        if self.flows.transacts(number):
+            held.give(given)
         held.drop_rest_of(given)
         went = {id(one) for one in given}
         self._bytes.take(held, lambda one: id(one) not in went)
@@ -308,3 +321,6 @@ class DeliveryHolder:
             frames += method_frame(number, told)
         if frames:
             self.tells_broker(number, frames)
+        if len(held.given) > MOST_GIVEN and held.refusal is None:
+            held.refuse_later(ProtocolViolation(406, _TOO_MANY_GIVEN, channel=number))
+            self.published(number)

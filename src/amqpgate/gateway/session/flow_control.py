@@ -49,7 +49,7 @@ class FlowControl:
     _is_releasing: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
-        gives_back = amqp.BasicNack if self.crossing.broker.speaks(amqp.BasicNack) else amqp.BasicReject
+        gives_back = _gives_back(self.crossing)
         self._holder = DeliveryHolder(self.flows, gives_back, self.tells_broker, self.resize, self.is_sending)
 
     def flow(self, channel: int, *, active: bool) -> bool:
@@ -227,6 +227,24 @@ class FlowControl:
             yield from frames_of(self._holder.on_method(number, method, frame))
         else:
             yield frame
+
+
+def behind(
+    flows: ChannelFlows, crossing: Crossing, channel: int, method: Method
+) -> Iterator[amqp.BasicNack | amqp.BasicReject]:
+    """What the broker is told behind a method of the client's: of a rollback, what it has again all the same.
+
+    The client has never had it, and its next ack of several would be one of that, too.
+    """
+    held = flows.get(channel) if isinstance(method, amqp.TxRollback) else None
+    for tag in () if held is None else held.given:
+        told = _gives_back(crossing)(tag, requeue=True)
+        settlement.settled(flows.channels.table, channel, told)
+        yield told
+
+
+def _gives_back(crossing: Crossing) -> type[amqp.BasicNack | amqp.BasicReject]:
+    return amqp.BasicNack if crossing.broker.speaks(amqp.BasicNack) else amqp.BasicReject
 
 
 def frames_of(data: Bytes) -> Iterator[memoryview]:

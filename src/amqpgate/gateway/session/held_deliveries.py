@@ -5,7 +5,9 @@ One session keeps `ROOM` bytes of them, and `MOST` where they are few.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import attrs
@@ -20,6 +22,9 @@ MOST: Final = 1 << 25
 #: Bytes of deliveries that one session keeps, `_EACH` more for each: a prefetch of 500 messages of 8 KiB.
 ROOM: Final = 1 << 22
 _EACH: Final = 256
+
+#: Deliveries that are given back in one transaction.
+MOST_GIVEN: Final = 1 << 16
 
 
 @attrs.define
@@ -52,6 +57,8 @@ class HeldDeliveries:
     #: The client wants no deliveries.
     is_off: bool = False
     kept: list[HeldDelivery] = attrs.field(factory=list)
+    #: Delivery tags of what the broker has again once the client's transaction is committed.
+    given: array[int] = attrs.field(factory=partial(array, "Q"))
     #: The one of them whose body is on its way from an object store. The client is about to have it.
     fetching: HeldDelivery | None = None
     #: The content that comes next belongs to the last one of them.
@@ -122,6 +129,14 @@ class HeldDeliveries:
     def drop_rest(self) -> None:
         """What comes of the message that is under way is dropped."""
         self.is_dropping = True
+
+    def give(self, given: list[HeldDelivery]) -> None:
+        """The broker has them again with the commit, and is told so anew behind a rollback."""
+        self.given.extend(one.number for one in given)
+
+    def commit(self) -> None:
+        """The transaction is committed, or begins."""
+        del self.given[:]
 
     def drop_rest_of(self, given: list[HeldDelivery]) -> None:
         """The broker has these again: if one of them is under way, the rest of it is dropped."""

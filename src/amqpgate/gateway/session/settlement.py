@@ -15,23 +15,21 @@ from __future__ import annotations
 from typing import Final
 
 from amqpgate.datapath.scanner import Channels
-from amqpgate.gateway.session.channel_consumers import ChannelConsumers
+from amqpgate.gateway.session.channel_consumers import ACKS, SILENT, ChannelConsumers
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 #: How a client settles deliveries.
 Settling = amqp.BasicAck | amqp.BasicNack | amqp.BasicReject
 
-_ACKS: Final = 1
-_SILENT: Final = 2
-_BOTH: Final = _ACKS | _SILENT
+_BOTH: Final = ACKS | SILENT
 
 
 def consumes(table: Channels, number: int, consuming: ChannelConsumers, method: amqp.BasicConsume) -> None:
     """The client asks for a consumer, which is not yet among those of the channel."""
-    was_silent = consuming.kinds == _SILENT
-    consuming.add_kind(_SILENT if method.no_ack else _ACKS)
-    if consuming.kinds == _ACKS:
+    was_silent = consuming.kinds == SILENT
+    consuming.add_kind(SILENT if method.no_ack else ACKS)
+    if consuming.kinds == ACKS:
         consuming.count_acks()
         table.acks_deliveries(number)
     elif consuming.kinds == _BOTH:

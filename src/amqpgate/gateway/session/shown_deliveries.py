@@ -36,6 +36,13 @@ class ShownDeliveries:
         self.unacked.committed()
         self.begun = attrs.evolve(self.unacked, stretches=list(self.unacked.stretches))
 
+    def join_transaction(self, uncommitted: int | None) -> None:
+        """One is under way, in which so many were acknowledged."""
+        if uncommitted == 0:
+            self.begin_transaction()
+        else:
+            self.unacked = attrs.evolve(self.unacked, uncommitted=uncommitted)
+
     def roll_back(self) -> None:
         """What was acknowledged since the transaction began is due again."""
         if self.begun is None:

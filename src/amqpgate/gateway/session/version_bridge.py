@@ -29,7 +29,7 @@ from amqpgate.datapath.scanner import reframe
 from amqpgate.datapath.tables import HEADER_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_flow import ChannelFlows
-from amqpgate.gateway.session.flow_control import INDEXES, FlowControl, frames_of, method_index
+from amqpgate.gateway.session.flow_control import INDEXES, FlowControl, behind, frames_of, method_index
 from amqpgate.gateway.session.old_clients import OldClients
 from amqpgate.gateway.session.publish_denial import PublishDenials
 from amqpgate.policy import Peek
@@ -291,11 +291,11 @@ class VersionBridge:
                 # The channel's next use has other deliveries under the same tags.
                 self._late.pop(number, None)
         else:
-            sent = tuple(
-                one
-                for passed in self.old_clients.instead(number, method)
-                for one in self._sent(number, passed)
-            )
+            told_instead = self.old_clients.instead(number, method)
+            if len(told_instead) == 1:
+                # A recover behind it gives all back.
+                told_instead += tuple(behind(self.channel_flows, self.crossing, number, method))
+            sent = tuple(one for passed in told_instead for one in self._sent(number, passed))
         out = b""
         for to, told in sent:
             if told is method and interpreter.is_native:

@@ -9,7 +9,7 @@ import pytest
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.pool.pooled import let_in, pooled
+from tests.unit.gateway.pool.pooled import joined, let_in, pooled
 
 ODD = amqp.ExchangeDeclare(exchange="x", type="x-odd")
 
@@ -85,3 +85,36 @@ def test_a_client_that_has_gone_needs_no_connection(peers: tuple[Stage, Talker, 
     client.reset()
     broker.expect(amqp.ChannelClose, 1)
     own.expect_end()
+
+
+def test_a_channel_for_which_there_is_room_meanwhile(make_stage: Callable[..., Stage]) -> None:
+    """It is opened on the new connection: what is opened on the shared one by then would not come along."""
+    stage = make_stage(
+        upstream="connections: pooled, pool: {spareChannels: 0, maxLinks: 1, channelsPerLink: 2}"
+    )
+    client, broker = pooled(stage)
+    other = joined(stage, broker)
+    client.say(amqp.ChannelOpen(), 2)
+    broker.expect(amqp.BasicQos, 1)
+    own = stage.broker()
+    let_in(own)
+    other.say(amqp.ChannelClose(200, "", 0, 0), 1)
+    other.expect(amqp.ChannelCloseOk, 1)
+    broker.expect(amqp.ChannelClose, 2)
+    broker.say(amqp.ChannelCloseOk(), 2)
+    gateway = stage.running.gateway
+
+    def look_again() -> None:
+        """As when policies change, or a rate is no longer exceeded."""
+        for session in gateway.sessions.values():
+            session.relay.pump.retry(session.relay)
+
+    stage.running.call(look_again)
+    broker.hear_nothing(0.05)
+    broker.say(amqp.BasicQosOk(), 1)
+    own.expect(amqp.ChannelOpen, 1)
+    own.say(amqp.ChannelOpenOk(), 1)
+    broker.expect(amqp.ChannelClose, 1)
+    own.expect(amqp.ChannelOpen, 2)
+    own.say(amqp.ChannelOpenOk(), 2)
+    client.expect(amqp.ChannelOpenOk, 2)

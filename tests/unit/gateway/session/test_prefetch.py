@@ -163,6 +163,21 @@ def test_consumers_that_do_not_acknowledge_are_not_limited(limited: Pair) -> Non
     limited.takes(3)
 
 
+@pytest.mark.parametrize("others", [False, True])
+def test_a_limit_holds_while_its_consumer_is_cancelled(limited: Pair, others: bool) -> None:
+    """Until the broker answers. What is kept then is for others."""
+    if others:
+        limited.consume("silent", no_ack=True)
+    limited.client.say(v0_8.BasicCancel("c"), 1)
+    limited.broker.expect(amqp.BasicCancel, 1)
+    limited.deliver(1, 2, 3)
+    limited.takes(1, 2)
+    limited.fence()
+    limited.broker.say(amqp.BasicCancelOk("c"), 1)
+    limited.client.expect(v0_8.BasicCancelOk, 1)
+    assert limited.broker.hear() == (1, amqp.BasicNack(3, multiple=False, requeue=True))
+
+
 def test_deliveries_of_one_consumer_with_its_own_limit_stay_on_the_data_path(
     pair: Pair, stage: Stage
 ) -> None:
@@ -260,6 +275,93 @@ class TestAcks:
         limited.takes(3)
         limited.broker.expect(amqp.TxCommit, 1)
         limited.fence()
+
+    @pytest.mark.parametrize("acked", [0, 1])
+    def test_count_from_a_limit_within_a_transaction_on(self, pair: Pair, acked: int) -> None:
+        """What is rolled back is known by its tags, or where some was acknowledged before, by number."""
+        pair.consume("c")
+        pair.client.say(v0_8.TxSelect(), 1)
+        pair.broker.expect(amqp.TxSelect, 1)
+        pair.broker.say(amqp.TxSelectOk(), 1)
+        pair.client.expect(v0_8.TxSelectOk, 1)
+        pair.deliver(*range(1, 7))
+        pair.takes(*range(1, 7))
+        for number in range(1, acked + 1):
+            pair.ack(number)
+        pair.limit(3)
+        pair.ack(5)
+        pair.client.say(v0_8.TxRollback(), 1)
+        pair.broker.expect(amqp.TxRollback, 1)
+        pair.broker.say(amqp.TxRollbackOk(), 1)
+        pair.client.expect(v0_8.TxRollbackOk, 1)
+        pair.deliver(7)
+        if acked:
+            # It is all of them that count then, by whatever tags.
+            for number in (1, 2, 3):
+                pair.ack(number)
+        else:
+            pair.ack(2, multiple=True)
+            pair.ack(3)
+        pair.fence()
+        pair.client.say(v0_8.TxCommit(), 1)
+        pair.broker.expect(amqp.TxCommit, 1)
+        pair.broker.say(amqp.TxCommitOk(), 1)
+        pair.client.expect(v0_8.TxCommitOk, 1)
+        pair.fence()
+        pair.ack(4)
+        pair.client.say(v0_8.TxCommit(), 1)
+        pair.takes(7)
+
+    def test_go_back_again_behind_a_rollback(self, limited: Pair) -> None:
+        """Till then the broker takes them for delivered, and an ack of several would be one of them, too."""
+        limited.client.say(v0_8.TxSelect(), 1)
+        limited.broker.expect(amqp.TxSelect, 1)
+        limited.broker.say(amqp.TxSelectOk(), 1)
+        limited.client.expect(v0_8.TxSelectOk, 1)
+        limited.deliver(1, 2, 3, 4)
+        limited.takes(1, 2)
+        limited.client.say(v0_8.BasicCancel("c"), 1)
+        limited.broker.expect(amqp.BasicCancel, 1)
+        limited.broker.say(amqp.BasicCancelOk("c"), 1)
+        limited.client.expect(v0_8.BasicCancelOk, 1)
+        back = [(1, amqp.BasicNack(number, requeue=True)) for number in (3, 4)]
+        assert [limited.broker.hear() for _ in back] == back
+        limited.client.say(v0_8.TxRollback(), 1)
+        limited.client.say(v0_8.BasicAck(0, multiple=True), 1)
+        limited.broker.expect(amqp.TxRollback, 1)
+        assert [limited.broker.hear() for _ in back] == back
+        assert limited.broker.hear() == (1, amqp.BasicAck(0, multiple=True))
+        limited.broker.say(amqp.TxRollbackOk(), 1)
+        limited.client.expect(v0_8.TxRollbackOk, 1)
+        limited.client.say(v0_8.TxCommit(), 1)
+        limited.broker.expect(amqp.TxCommit, 1)
+        limited.broker.say(amqp.TxCommitOk(), 1)
+        limited.client.expect(v0_8.TxCommitOk, 1)
+        limited.client.say(v0_8.TxRollback(), 1)
+        limited.broker.expect(amqp.TxRollback, 1)
+        limited.broker.say(amqp.TxRollbackOk(), 1)
+        limited.client.expect(v0_8.TxRollbackOk, 1)
+        limited.fence()
+
+    def test_not_too_many_go_back_in_one_transaction(
+        self, limited: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("amqpgate.gateway.session.delivery_holder.MOST_GIVEN", 1)
+        limited.client.say(v0_8.TxSelect(), 1)
+        limited.broker.expect(amqp.TxSelect, 1)
+        limited.broker.say(amqp.TxSelectOk(), 1)
+        limited.client.expect(v0_8.TxSelectOk, 1)
+        limited.deliver(1, 2, 3, 4)
+        limited.takes(1, 2)
+        limited.client.say(v0_8.BasicCancel("c"), 1)
+        limited.broker.expect(amqp.BasicCancel, 1)
+        limited.broker.say(amqp.BasicCancelOk("c"), 1)
+        limited.client.expect(v0_8.BasicCancelOk, 1)
+        for number in (3, 4):
+            assert limited.broker.hear() == (1, amqp.BasicNack(number, requeue=True))
+        limited.broker.expect(amqp.ChannelClose, 1)
+        limited.broker.say(amqp.ChannelCloseOk(), 1)
+        assert limited.client.expect(v0_8.ChannelClose, 1).reply_code == 406
 
 
 def begin(pair: Pair, number: int) -> None:
