@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 import time
 
 import attrs
@@ -21,7 +22,7 @@ from amqpgate.gateway.server.lifecycle import Lifecycle
 from amqpgate.gateway.server.standing import Impairment
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.token_sessions import TokenSessions
-from amqpgate.gateway.transport.memory_trim import Tide, collect, give_back
+from amqpgate.gateway.transport.memory_trim import MANY_BLOCKS, Tide, collect, give_back
 from amqpgate.telemetry.faults import FAULTS
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,8 @@ class Housekeeping:
     history: HistorySampler | None
     #: Sessions at once.
     _tide: Tide = attrs.field(factory=Tide, init=False)
+    #: Blocks of pymalloc at once.
+    _blocks: Tide = attrs.field(factory=lambda: Tide(MANY_BLOCKS), init=False)
     #: When memory is given back once more, on trio's clock.
     _again: float = attrs.field(default=math.inf, init=False)
     _was_short: bool = attrs.field(default=False, init=False)
@@ -95,9 +98,10 @@ class Housekeeping:
         return is_short
 
     async def _give_back(self) -> None:
-        if self._has_ebbed():
-            if self._again == math.inf:
-                # Once, when what they have done is written as well.
+        are_freed = self._blocks.fell(sys.getallocatedblocks())
+        if self._has_ebbed() or are_freed:
+            if are_freed or self._again == math.inf:
+                # Not before what they have done is written as well.
                 collect(len(self.sessions.live))
             await trio.to_thread.run_sync(give_back, abandon_on_cancel=True)
 

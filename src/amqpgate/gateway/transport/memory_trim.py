@@ -5,6 +5,10 @@ What Python frees, and OpenSSL most of all, glibc keeps: after 500 half TLS hand
 that there were before, and leave 65: pymalloc returns an arena of 1 MiB only when nothing in it lives, and a
 session that is over is a cycle, some 30 objects, that kept 50 arenas until Python's next full collection.
 
+Few sessions may have much, too: 10 clients with 10,000 routing keys each, whose bodies are recorded, were
+1.3 million blocks of pymalloc. Of the 157 MiB that came with them 132 stayed where nobody looked, and 72 stay:
+one of Python's own free tuples keeps an arena.
+
 A collection holds the interpreter's lock: 7 ms after those 100 sessions. What lives is looked at, too, so
 none is made where more than a `FEW` sessions are live.
 
@@ -23,6 +27,9 @@ import attrs
 #: What so many connections hold is worth giving back.
 MANY: Final = 48
 
+#: So many blocks of pymalloc are: some 20 MiB. Counting a million of them takes 0.15 ms.
+MANY_BLOCKS: Final = 200_000
+
 #: So many live sessions may wait until Python has looked for cycles.
 FEW: Final = 4
 
@@ -31,6 +38,8 @@ FEW: Final = 4
 class Tide:
     """How many of something there were at once, and whether most of them are gone."""
 
+    #: That are worth it.
+    many: int = MANY
     _peak: int = attrs.field(default=0, init=False)
 
     def rise(self, count: int) -> None:
@@ -38,9 +47,9 @@ class Tide:
         self._peak = max(self._peak, count)
 
     def fell(self, count: int) -> bool:
-        """Whether there are `MANY` fewer now, and less than half. Then the peak is what there is now."""
+        """Whether there are ``many`` fewer now, and less than half. Then the peak is what there is now."""
         self.rise(count)
-        if self._peak - count < MANY or count > self._peak // 2:
+        if self._peak - count < self.many or count > self._peak // 2:
             return False
         self._peak = count
         return True

@@ -41,6 +41,11 @@ class WaitingMessages:
     #: What they count in the queue.
     byte_count: int
 
+    @property
+    def count(self) -> int:
+        """Records."""
+        return len(self.messages)
+
     def halves(self) -> tuple[Self, Self]:
         """The same in two parts."""
         middle, byte_count = len(self.messages) // 2, self.byte_count // 2

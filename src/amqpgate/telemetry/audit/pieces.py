@@ -75,6 +75,11 @@ class Waiting:
     #: What it counts in the queue.
     byte_count: int
 
+    @property
+    def count(self) -> int:
+        """Records."""
+        return 1
+
 
 @attrs.define(eq=False)
 class Piece:
@@ -132,27 +137,24 @@ class Pieces:
         byte_count = sum(event.byte_count for event in waiting)
         return Piece("events", len(waiting), columns, waiting[0].time, byte_count)
 
-    def of_messages(self, waiting: WaitingMessages) -> Piece:
+    def of_messages(self, waiting: Sequence[WaitingMessages]) -> Piece:
         """One piece of events, a message each."""
-        messages = waiting.messages
-        kinds = [kind for kind, _, _ in messages]
-        count = len(kinds)
-        columns = self._numbered(count)
+        messages = [message for some in waiting for message in some.messages]
+        columns = self._numbered(len(messages))
+        counts = [some.count for some in waiting]
         for name in _ORIGIN:
-            columns[name] = Repeated(_decent(name, [getattr(waiting.origin, name)])[0], count)
-        columns["time"] = array("d", [waiting.time]) * count
-        columns["kind"] = Repeated("message", count)
-        distinct = list(dict.fromkeys(kinds))
+            columns[name] = _spread(_decent(name, [getattr(some.origin, name) for some in waiting]), counts)
+        times = [array("d", [some.time]) * some.count for some in waiting]
+        columns["time"] = array("d", itertools.chain.from_iterable(times))
+        columns["kind"] = Repeated("message", len(messages))
+        runs = [(kind, len(list(same))) for kind, same in itertools.groupby(kind for kind, _, _ in messages)]
+        kinds, counts = [kind for kind, _ in runs], [count for _, count in runs]
         for name, default in _EVENT.items():
-            values = _decent(name, [kind.columns.get(name, default) for kind in distinct])
-            if all(value == values[0] for value in values):
-                columns[name] = Repeated(values[0], count)
-            else:
-                by_kind = dict(zip(distinct, values, strict=True))
-                columns[name] = [by_kind[kind] for kind in kinds]
+            columns[name] = _spread(_decent(name, [kind.columns.get(name, default) for kind in kinds]), counts)
         contents = zip(*[kind.read(header, body) for kind, header, body in messages], strict=True)
         columns.update(zip(CONTENT, contents, strict=True))
-        return Piece("events", count, columns, waiting.time, waiting.byte_count)
+        byte_count = sum(some.byte_count for some in waiting)
+        return Piece("events", len(messages), columns, waiting[0].time, byte_count)
 
     def of_usage(self, sums: Sums) -> Iterator[Piece]:
         """Pieces of a closed window, which is used up; the last rows come first.
@@ -186,6 +188,13 @@ class Pieces:
             "schema_version": Repeated(SCHEMA_VERSION, count),
             "gateway": Repeated(self._gateway, count),
         }
+
+
+def _spread(values: list[object], counts: Sequence[int]) -> Column:
+    """A column that says each value so many times."""
+    if all(value == values[0] for value in values):
+        return Repeated(values[0], sum(counts))
+    return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
 
 
 def _decent(name: str, values: list[object]) -> list[object]:

@@ -16,6 +16,7 @@ from amqpgate.telemetry.audit.pieces import PIECE_BYTES, ROW_BYTES, SIZE, Piece,
 from amqpgate.telemetry.audit.rows import Sums
 
 T = TypeVar("T")
+E = TypeVar("E", Waiting, WaitingMessages)
 
 log = logging.getLogger(__name__)
 
@@ -213,20 +214,10 @@ class Writer:
 
     def _next(self) -> Piece | None:
         # An event may hold somebody up, so it does not wait for a whole window.
-        some: list[Waiting] = []
-        byte_count = 0
-        while self._events and len(some) < (1 if self._singly else SIZE) and byte_count < PIECE_BYTES:
-            waiting = self._events[0]
-            if isinstance(waiting, WaitingMessages):
-                if some:
-                    break
-                self._events.popleft()
-                return self._piece_of_messages(waiting)
-            self._events.popleft()
-            some.append(waiting)
-            byte_count += waiting.byte_count
-        if some:
-            return self._piece_of(some)
+        if events := self._first(Waiting):
+            return self._piece_of(self._pieces.of_events, events)
+        if messages := self._first(WaitingMessages):
+            return self._piece_of(self._pieces.of_messages, messages)
         if not self._rows and self.windows:
             sums = self.windows.popleft()
             self._rows = len(sums.rows)
@@ -241,31 +232,38 @@ class Writer:
         self._rows = 0 if piece is None else self._rows - piece.length
         return piece
 
-    def _piece_of(self, some: list[Waiting]) -> Piece:
-        """One of which no piece can be made is lost, alone."""
+    def _first(self, sort: type[E]) -> list[E]:
+        """What waits first, if it is of this sort, and more of it behind: as much as one piece holds."""
+        some: list[E] = []
+        count = byte_count = 0
+        most = 1 if self._singly else SIZE
+        while self._events and byte_count < PIECE_BYTES:
+            waiting = self._events[0]
+            if not isinstance(waiting, sort) or (some and count + waiting.count > most):
+                break
+            self._events.popleft()
+            some.append(waiting)
+            count += waiting.count
+            byte_count += waiting.byte_count
+        return some
+
+    def _piece_of(self, make: Callable[[list[E]], Piece], some: list[E]) -> Piece:
+        """A record of which no piece can be made is lost, alone."""
+        count = sum(waiting.count for waiting in some)
         try:
-            piece = self._pieces.of_events(some)
+            piece = make(some)
         except Exception:
-            if len(some) == 1:
+            if count == 1:
                 self._lose("events", 1, some[0].byte_count)
                 self._singly = max(0, self._singly - 1)
             else:
-                self._events.extendleft(reversed(some))
-                self._singly = len(some)
+                first = some[0]
+                halves = isinstance(first, WaitingMessages) and len(some) == 1 and first.halves()
+                self._events.extendleft(reversed(halves or some))
+                self._singly = max(self._singly, count)
             raise
-        self._singly = max(0, self._singly - len(some))
+        self._singly = max(0, self._singly - count)
         return piece
-
-    def _piece_of_messages(self, waiting: WaitingMessages) -> Piece:
-        """Likewise."""
-        try:
-            return self._pieces.of_messages(waiting)
-        except Exception:
-            if len(waiting.messages) == 1:
-                self._lose("events", 1, waiting.byte_count)
-            else:
-                self._events.extendleft(reversed(waiting.halves()))
-            raise
 
     def _lose(self, sort: Sort, count: int, byte_count: int) -> None:
         self.dropped[sort] += count

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -13,7 +15,7 @@ from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.server import housekeeping
 from amqpgate.gateway.server.housekeeping import Housekeeping
 from amqpgate.gateway.session.session import Session
-from amqpgate.gateway.transport.memory_trim import MANY
+from amqpgate.gateway.transport.memory_trim import MANY, MANY_BLOCKS
 from amqpgate.telemetry.faults import FAULTS, PARTS
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import MakeStage, audited
@@ -34,6 +36,18 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     counts = dict.fromkeys(PARTS, 0)
     monkeypatch.setattr(FAULTS, "counts", counts)
     return cast("dict[str, int]", counts)
+
+
+class Cycle:
+    """One that keeps itself alive."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def uncollected_cycle() -> weakref.ref[Cycle]:
+    """One that Python frees when it looks for cycles."""
+    return weakref.ref(Cycle())
 
 
 def housekeeping_of(stage: Stage) -> Housekeeping:
@@ -134,3 +148,22 @@ def test_memory_goes_back_when_much_has_become_free_and_once_more_when_it_is_wri
         return [first, second, keeping._has_ebbed(), keeping._has_ebbed()]
 
     assert stage.running.call(ebbs) == [True, False, True, False]
+
+
+@pytest.mark.usefixtures("often", "uncollected")
+def test_memory_goes_back_when_few_sessions_have_had_much(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trims: list[bool] = []
+    blocks = 10 * MANY_BLOCKS
+    monkeypatch.setattr(housekeeping, "give_back", lambda: trims.append(True))
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks)
+    cycle = uncollected_cycle()
+    stage = make_stage()
+    looked = housekeeping_of(stage)._blocks
+    eventually(lambda: looked._peak == blocks)
+    assert not trims
+    assert cycle() is not None
+    blocks = MANY_BLOCKS
+    eventually(lambda: trims == [True])
+    assert cycle() is None

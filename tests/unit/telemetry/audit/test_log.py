@@ -478,6 +478,36 @@ def test_messages_are_events_in_their_order_with_all_others() -> None:
     assert log.counts().queued_bytes == 0
 
 
+def test_messages_that_come_one_by_one_are_written_together() -> None:
+    gate = Gate()
+    gate.shut()
+    log = started(gate)
+    for number in range(2 * SIZE):
+        log.messages(batch((Kind(f"key-{number}"), b"", b"")))
+    gate.open.set()
+    assert log.stop(60)
+    assert gate.column("events", "routing_key") == [f"key-{number}" for number in range(2 * SIZE)]
+    # A piece for each took 1 ms, and each piece of a file that is made Parquet some 12 KiB meanwhile.
+    assert len(gate.pieces) <= 3
+
+
+@pytest.mark.parametrize("of_each", [1, 3])
+def test_a_message_that_cannot_be_read_is_lost_alone_among_those_of_others(
+    monkeypatch: pytest.MonkeyPatch, of_each: int
+) -> None:
+    monkeypatch.setattr(writer, "_RETRY", 0.01)
+    gate = Gate()
+    log = started(gate)
+    names = [b"a", b"b", b"bad", b"c", b"d", b"e"]
+    for at in range(0, len(names), of_each):
+        log.messages(batch(*[(Kind("one"), header, b"") for header in names[at : at + of_each]]))
+    until(lambda: log.counts().queued == (0, 0))
+    assert gate.column("events", "properties") == ["a", "b", "c", "d", "e"]
+    assert log.counts().dropped == (1, 0)
+    assert log.counts().queued_bytes == 0
+    assert log.stop(60)
+
+
 def test_a_message_that_cannot_be_read_is_lost_alone_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "_RETRY", 0.01)
     gate = Gate()
