@@ -6,8 +6,8 @@ that there were before, and leave 65: pymalloc returns an arena of 1 MiB only wh
 session that is over is a cycle, some 30 objects, that kept 50 arenas until Python's next full collection.
 
 Few sessions may have much, too: 10 clients with 10,000 routing keys each, whose bodies are recorded, were
-1.3 million blocks of pymalloc. Of the 157 MiB that came with them 132 stayed where nobody looked, and 72 stay:
-one of Python's own free tuples keeps an arena.
+1.3 million blocks of pymalloc. Of the 157 MiB that came with them 132 stayed where nobody looked, and 72
+stay: one of Python's own free tuples keeps an arena.
 
 A collection holds the interpreter's lock: 7 ms after those 100 sessions. What lives is looked at, too, so
 none is made where more than a `FEW` sessions are live.

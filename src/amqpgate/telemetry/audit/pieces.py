@@ -150,7 +150,9 @@ class Pieces:
         runs = [(kind, len(list(same))) for kind, same in itertools.groupby(kind for kind, _, _ in messages)]
         kinds, counts = [kind for kind, _ in runs], [count for _, count in runs]
         for name, default in _EVENT.items():
-            columns[name] = _spread(_decent(name, [kind.columns.get(name, default) for kind in kinds]), counts)
+            columns[name] = _spread(
+                _decent(name, [kind.columns.get(name, default) for kind in kinds]), counts
+            )
         contents = zip(*[kind.read(header, body) for kind, header, body in messages], strict=True)
         columns.update(zip(CONTENT, contents, strict=True))
         byte_count = sum(some.byte_count for some in waiting)
