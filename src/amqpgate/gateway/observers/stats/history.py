@@ -53,10 +53,11 @@ class HistorySampler:
         """Write the row of the slot that is over, if one is.
 
         ``wall`` is in seconds since 1970, ``now`` on the monotonic clock. Where the loop stood still for
-        longer, this row has the rates of all that time, and the slots between are a gap.
+        longer, this row has the rates of all that time, and the slots between are a gap. A clock that is put
+        back a little, as NTP does, replaces no row.
         """
         slot = slot_at(wall)
-        if slot == self._slot:
+        if slot in {self._slot, self._slot - 1}:
             return
         tally, live = self.ended.copy(), list(sessions)
         waiting = buffered = 0

@@ -96,3 +96,15 @@ def test_a_clock_that_is_put_back_invents_no_rate(hour: Hour) -> None:
     assert hour.told(WALL + 10)["at"] == []
     hour.look(WALL - 3600 + STEP, 105.0)
     assert hour.told(WALL - 3600 + STEP)["workers"] == [1]
+
+
+def test_a_clock_that_is_put_back_a_little_replaces_no_row(hour: Hour) -> None:
+    hour.look(WALL, 100.0)
+    hour.sampler.confirmed(0.02)
+    hour.look(WALL + STEP, 105.0)
+    hour.look(WALL + STEP - 1, 106.0)
+    hour.look(WALL + STEP, 107.0)
+    hour.look(WALL + 2 * STEP, 112.0)
+    found = hour.told(WALL + 2 * STEP)
+    assert found["workers"] == [1, 1]
+    assert found["confirm_p50"] == [pytest.approx(0.02, rel=0.25), None]
