@@ -32,6 +32,7 @@ cdef class RelayEndpoint:
     cdef uint8_t role, wrapped, active, fresh, interest, queued
     cdef uint8_t bare  # its family: the descriptor is the endpoint's own, and no object stands for it
     cdef readonly uint8_t paused, throttled, halted
+    cdef readonly uint8_t rewritten  # what was sent last of what came
     cdef Py_ssize_t wanted
     cdef ByteBuffer* partial  # owned, as the next
     cdef ByteBuffer* unsent_

@@ -167,6 +167,7 @@ cdef class Passage:
                 if self.captured:
                     self.hand_over(endpoint)
             if n or self.made.size:
+                endpoint.rewritten = self.made.size != 0
                 self.sent(peer)
             if pooled is not None:
                 if pooled.way is not None:

@@ -18,7 +18,7 @@ cdef class Pooling(Passage):
             return 0
         if endpoint.wrapped == BUFFERED:
             return self.read_buffered(endpoint)
-        got = endpoint.receive(self.scratch + self.base, self.landing, CHUNK)
+        got = endpoint.receive(self.scratch + self.base, self.landing, CHUNK_REWRITTEN if endpoint.rewritten else CHUNK)
         if got < 0:
             return 0
         if got == 0:

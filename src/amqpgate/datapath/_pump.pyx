@@ -27,8 +27,8 @@ import os
 import socket
 
 from amqpgate.datapath.budgets import (
-    CHUNK as _CHUNK, EVENTS as _EVENTS, LAST_READS as _LAST_READS, OWN_WORDS as _OWN_WORDS, PIECE as _PIECE,
-    ROUND as _ROUND, RUN as _RUN, TURN as _TURN, PumpCounters,
+    CHUNK as _CHUNK, CHUNK_REWRITTEN as _CHUNK_REWRITTEN, EVENTS as _EVENTS, LAST_READS as _LAST_READS,
+    OWN_WORDS as _OWN_WORDS, PIECE as _PIECE, ROUND as _ROUND, RUN as _RUN, TURN as _TURN, PumpCounters,
 )
 from amqpgate.datapath.engine import BufferedSocket, End, PeerGoneError, say_end
 from amqpgate.datapath.framing import reframe
@@ -55,6 +55,7 @@ cdef enum:
 cdef object Plain = socket.socket
 cdef double NEVER = float("inf")
 cdef Py_ssize_t CHUNK = _CHUNK
+cdef Py_ssize_t CHUNK_REWRITTEN = _CHUNK_REWRITTEN
 cdef Py_ssize_t PIECE = _PIECE
 cdef double TURN = _TURN
 cdef double ROUND = _ROUND

@@ -77,6 +77,8 @@ class PlainRelayEndpoint:
     queued: bool = attrs.field(default=False, init=False)
     #: The epoll events that are asked for.
     interest: int = attrs.field(default=0, init=False)
+    #: What was sent last of what came was rewritten.
+    rewritten: bool = attrs.field(default=False, init=False)
     last_received: float = attrs.field(default=0.0, init=False)
     last_sent: float = attrs.field(default=0.0, init=False)
 

@@ -123,8 +123,10 @@ class Passage:
                     pooled.release()
             try:
                 if spans:
+                    endpoint.rewritten = False
                     self._put(peer, spans)
                 elif made:
+                    endpoint.rewritten = True
                     peer.put(bytes(made))
                     made.clear()
                     self.sent(peer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 
-from amqpgate.datapath.budgets import LAST_READS
+from amqpgate.datapath.budgets import CHUNK, CHUNK_REWRITTEN, LAST_READS
 from amqpgate.datapath.departures import Departures, endpoints_of
 from amqpgate.datapath.endpoint import PlainRelayEndpoint
 from amqpgate.datapath.engine import End, Party, PeerGoneError
@@ -128,7 +128,8 @@ class Turns:
         if endpoint.is_pooled:
             return
         try:
-            got = endpoint.receive_into(self._passage.landing)
+            most = CHUNK_REWRITTEN if endpoint.rewritten else CHUNK
+            got = endpoint.receive_into(self._passage.landing[:most])
         except ProtocolViolation as violation:
             self._departures.remove(endpoint.relay, End.FAILED, endpoint.side, violation)
             return

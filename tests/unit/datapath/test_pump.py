@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from amqpgate.datapath import scanner
-from amqpgate.datapath.budgets import CHUNK
+from amqpgate.datapath.budgets import CHUNK, CHUNK_REWRITTEN
 from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.engine import End, HandedOverSocket
 from amqpgate.datapath.tables import ScanResult, Side
@@ -554,3 +554,23 @@ def test_whoever_fails_with_what_is_captured_ends_its_session_alone(bench: Bench
     assert handler.ends == [(End.FAILED, Side.CLIENT)]
     assert [type(failure) for failure in bench.failures] == [ZeroDivisionError]
     assert bench.exchange(another, its_broker, message(b"1")) == message(b"1")
+
+
+@pytest.mark.parametrize("rewrites", [False, True])
+def test_less_is_read_at_once_of_what_is_rewritten(bench: Bench, rewrites: bool) -> None:
+    client, _, handler = bench.session(flows=bench.scanner.FlowTable())
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * CHUNK)
+    handler.flow = flow = bench.scanner.Flow()
+    flow.meter = bench.scanner.Meter("passed", [])
+    if rewrites:
+        other = amqp.BasicPublish(exchange="x", routing_key="other").encode()
+        flow.rewrite_by(bench.scanner.Rewrite(other, (None,) * 14, 0, b""))
+    client.send(message(b""))
+    bench.steps()
+    assert flow.meter.read()[0] == 1
+    one = message(b"x" * 10_000)
+    assert client.send(one * (CHUNK // len(one))) > CHUNK - 2 * len(one), "the kernel takes it at once"
+    bench.pump.step()
+    read = flow.meter.read()[0] * len(one)
+    most = CHUNK_REWRITTEN if rewrites else CHUNK
+    assert most - 2 * len(one) < read <= most
