@@ -13,7 +13,7 @@ from amqpgate.datapath.tables import ScanResult
 #: wait, too. As a part of what a message costs with 256 KiB: 128 KiB 1.00 to 1.23, 512 KiB 0.84 to 1.00
 #: (0.92 on average), 1 MiB 0.77 to 1.02 (0.88); bodies of 16 B to 64 KiB, both ways (medians of 5 rounds).
 CHUNK = 512 * 1024
-#: Likewise while what comes is rewritten, which takes 1.7 times as long as a pass. See decision 0028.
+#: Likewise while what comes is rewritten: that takes about twice as long as to pass it. See decision 0028.
 CHUNK_REWRITTEN = 256 * 1024
 #: What the gateway itself may say to a client that does not read (refusals, close-oks) before it
 #: stops listening to it. Deliveries do not count: a client may publish while it does not read.
