@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
 
@@ -41,6 +42,8 @@ class HistorySampler:
     #: None: this is the first look.
     _last: _CountsAt | None = attrs.field(default=None, init=False)
     _slot: int = attrs.field(default=0, init=False)
+    #: Bytes, when they could be read last.
+    _memory: int = attrs.field(default=0, init=False)
     #: How long brokers took to confirm since the last row.
     _took: list[int] = attrs.field(factory=lambda: [0] * (len(BUCKETS) + 1), init=False)
 
@@ -87,4 +90,7 @@ class HistorySampler:
             max(0.0, count - before) / passed for count, before in zip(counts, last.counts, strict=True)
         )
         lag = self.metrics.lag.longest(last.at)
-        self.ring.write(slot - 1, (*rates, waiting, len(live), buffered, lag, cpu, resident()), took)
+        with contextlib.suppress(OSError):
+            # Of that there is a file to be read, and there may be no descriptor left.
+            self._memory = resident()
+        self.ring.write(slot - 1, (*rates, waiting, len(live), buffered, lag, cpu, self._memory), took)

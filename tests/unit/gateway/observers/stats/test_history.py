@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import trio
 
+from amqpgate.gateway.observers.stats import history
 from amqpgate.gateway.observers.stats.history import HistorySampler
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.history import RING, STEP, History
@@ -108,3 +109,17 @@ def test_a_clock_that_is_put_back_a_little_replaces_no_row(hour: Hour) -> None:
     found = hour.told(WALL + 2 * STEP)
     assert found["workers"] == [1, 1]
     assert found["confirm_p50"] == [pytest.approx(0.02, rel=0.25), None]
+
+
+def test_rows_are_written_where_no_descriptor_is_left(hour: Hour, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left() -> int:
+        raise OSError(24, "Too many open files")
+
+    hour.look(WALL, 100.0)
+    hour.look(WALL + STEP, 105.0)
+    monkeypatch.setattr(history, "resident", none_left)
+    hour.look(WALL + 2 * STEP, 110.0)
+    found = hour.told(WALL + 2 * STEP)["memory"]
+    assert isinstance(found, list)
+    assert len(found) == 2
+    assert found[0] == found[1]
