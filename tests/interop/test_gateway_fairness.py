@@ -135,5 +135,6 @@ def test_a_neighbour_has_its_records_while_a_flood_fills_the_queue_of_the_audit(
             thread.join()
     finally:
         gateway.stop()
-    # Some 200 where the flood has the queue again whenever there is room, 3,000 where it leaves a part of it.
-    assert events.index("flood") >= 20 * ANSWERS
+    # Some 200 where the flood has the queue again whenever there is room; where it leaves a part of it, 3,000
+    # on a machine with nothing else to do, and 550 on one that others kept busy.
+    assert events.index("flood") >= 10 * ANSWERS
