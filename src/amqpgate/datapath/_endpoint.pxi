@@ -153,7 +153,7 @@ cdef class RelayEndpoint:
         """Bytes received, 0 at the end, -1 when there is nothing now."""
         cdef ssize_t got
         if self.wrapped != PLAIN:
-            return self.receive_buffered(view) if self.wrapped == BUFFERED else self.receive_records(view, size)
+            return self.receive_buffered(view[:size]) if self.wrapped == BUFFERED else self.receive_records(view, size)
         got = recv(self.fd, into, size, 0)
         if got < 0:
             if errno == EAGAIN or errno == EINTR:

@@ -5,6 +5,11 @@ cdef inline bint is_of_pooled(RelayEndpoint endpoint) noexcept:
     return endpoint.role == OWN and endpoint.peer.role == POOLED
 
 
+cdef inline Py_ssize_t most_of(RelayEndpoint endpoint) noexcept:
+    """Bytes that are read at once."""
+    return CHUNK_REWRITTEN if endpoint.rewritten else CHUNK
+
+
 cdef class Pooling(Passage):
     """As ``Passage``, with pooled sessions."""
 
@@ -18,7 +23,7 @@ cdef class Pooling(Passage):
             return 0
         if endpoint.wrapped == BUFFERED:
             return self.read_buffered(endpoint)
-        got = endpoint.receive(self.scratch + self.base, self.landing, CHUNK_REWRITTEN if endpoint.rewritten else CHUNK)
+        got = endpoint.receive(self.scratch + self.base, self.landing, most_of(endpoint))
         if got < 0:
             return 0
         if got == 0:
@@ -33,7 +38,7 @@ cdef class Pooling(Passage):
         """See ``turns.Turns._read``."""
         cdef Py_ssize_t got
         try:
-            got = endpoint.receive(self.scratch + self.base, self.landing, CHUNK)
+            got = endpoint.receive(self.scratch + self.base, self.landing, most_of(endpoint))
         except ProtocolViolation as violation:
             self.remove(endpoint.relay, End.FAILED, endpoint.side, violation)
             return 0

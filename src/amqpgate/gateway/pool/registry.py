@@ -7,11 +7,12 @@ login is let in by what is remembered of it (`credential_cache`), for a while; t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -130,52 +131,40 @@ class PoolRegistry:
 
         Raises ``LoginRefusedError``, ``UpstreamUnavailableError``, ``ConfigError``.
         """
-        try:
-            return await self._admit(login, source, dialler, vhost, preauthenticated)
-        except BaseException:
-            if preauthenticated is not None:
-                preauthenticated.broker.hop.close()
-            raise
-
-    async def _admit(
-        self,
-        login: Credentials,
-        source: str,
-        dialler: Dialer,
-        vhost: str,
-        preauthenticated: Preauthenticated | None,
-    ) -> Pool:
         from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 
-        proofs = self._proofs_of(dialler)
-        upstream, login_digest = dialler.cluster.name, proofs.digest("", login)
-        shown = _shown(upstream, login_digest)
-        identity = PoolIdentity(upstream, vhost, login.user, proofs.digest(vhost, login), login_digest, shown)
-        while (asking := self._asking.get(identity)) is not None:
-            await asking.wait()
-        pool = self.pools.get(identity)
-        if pool is not None and proofs.proven(identity.digest, time.monotonic()):
-            if preauthenticated is not None:
-                preauthenticated.broker.hop.close()
-            return pool
-        asking = self._asking[identity] = trio.Event()
-        try:
-            await trio.sleep(proofs.wait(source, time.monotonic()))
-            if pool is None:
-                dialer = PoolDialer(dialler, login, vhost, shown, self.version)
-                pool = Pool(self, identity, dialler.settings.pool, dialer)
-            asked = time.monotonic()
-            await pool.prove(preauthenticated)
-            self.pools[identity] = pool
-            proofs.prove(identity.digest, asked)
-            return pool
-        except LoginRefusedError:
-            proofs.failed(source, time.monotonic())
-            self.revoke(identity)
-            raise
-        finally:
-            del self._asking[identity]
-            asking.set()
+        with _closed_on_failure(preauthenticated):
+            proofs = self._proofs_of(dialler)
+            upstream, login_digest = dialler.cluster.name, proofs.digest("", login)
+            shown = _shown(upstream, login_digest)
+            identity = PoolIdentity(
+                upstream, vhost, login.user, proofs.digest(vhost, login), login_digest, shown
+            )
+            while (asking := self._asking.get(identity)) is not None:
+                await asking.wait()
+            pool = self.pools.get(identity)
+            if pool is not None and proofs.proven(identity.digest, time.monotonic()):
+                if preauthenticated is not None:
+                    preauthenticated.broker.hop.close()
+                return pool
+            asking = self._asking[identity] = trio.Event()
+            try:
+                await trio.sleep(proofs.wait(source, time.monotonic()))
+                if pool is None:
+                    dialer = PoolDialer(dialler, login, vhost, shown, self.version)
+                    pool = Pool(self, identity, dialler.settings.pool, dialer)
+                asked = time.monotonic()
+                await pool.prove(preauthenticated)
+                self.pools[identity] = pool
+                proofs.prove(identity.digest, asked)
+                return pool
+            except LoginRefusedError:
+                proofs.failed(source, time.monotonic())
+                self.revoke(identity)
+                raise
+            finally:
+                del self._asking[identity]
+                asking.set()
 
     def keep(self, pool: Pool) -> None:
         """A pool has sessions. It may have been forgotten since the login, as empty."""
@@ -214,3 +203,14 @@ class PoolRegistry:
 def _shown(upstream: str, digest: bytes) -> str:
     """A name for the pools of a login, which the broker is told before the virtual host is known."""
     return hashlib.blake2b(upstream.encode() + digest, digest_size=6).hexdigest()
+
+
+@contextlib.contextmanager
+def _closed_on_failure(preauthenticated: Preauthenticated | None) -> Iterator[None]:
+    """Its connection is, where what is done with it raises."""
+    try:
+        yield
+    except BaseException:
+        if preauthenticated is not None:
+            preauthenticated.broker.hop.close()
+        raise

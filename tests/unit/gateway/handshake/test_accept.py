@@ -19,6 +19,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.support.talker import Gone
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.pool.pooled import asks_for_its_vhost
 
 MakeStage = Callable[..., Stage]
 
@@ -106,13 +107,7 @@ def test_who_is_denied_at_the_last_moment_leaves_nothing(
     monkeypatch.setattr(SessionRegistry, "establish", denied)
     client, broker = stage.greeted()
     client.say(amqp.ConnectionStartOk(mechanism="PLAIN", response=b"\0guest\0guest", locale="en_US"))
-    broker.expect(amqp.ConnectionStartOk)
-    broker.say(amqp.ConnectionTune(2047, 131072, 0))
-    client.expect(amqp.ConnectionTune)
-    client.say(amqp.ConnectionTuneOk(2047, 131072, 0))
-    client.say(amqp.ConnectionOpen("/"))
-    broker.expect(amqp.ConnectionTuneOk)
-    broker.expect(amqp.ConnectionOpen)
+    asks_for_its_vhost(client, broker)
     broker.say(amqp.ConnectionOpenOk())
     broker.expect_end()
     eventually(lambda: stage.running.outcomes() == {"refused": 1})

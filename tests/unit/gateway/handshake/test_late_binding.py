@@ -19,7 +19,7 @@ from tests.support.talker import CAPABILITIES, Talker
 from tests.support.versions import SPOKEN, ask_for, greet, log_in
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.pair import HEAD, START_OK, TUNE, Scene, make_pair, scene
-from tests.unit.gateway.pool.pooled import logged_in, opened
+from tests.unit.gateway.pool.pooled import asks_for_its_vhost, knocks, logged_in, opened
 
 __all__ = ["make_pair", "scene"]
 
@@ -211,22 +211,8 @@ def test_a_client_that_leaves_before_open_ok_takes_no_shared_connection_along(
 ) -> None:
     """The connection by which its login was proven is the pool's once the broker has opened it."""
     stage = make_stage(upstream="connections: pooled, pool: {spareChannels: 0, maxLinks: 1}")
-    client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
-    with stage.door.accept() as asked:
-        asked.greet()
-        asked.expect_end()
-    client.expect(amqp.ConnectionStart)
-    client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
-    broker = stage.broker()
-    broker.greet()
-    broker.expect(amqp.ConnectionStartOk)
-    broker.say(amqp.ConnectionTune(2047, 131072, 0))
-    client.expect(amqp.ConnectionTune)
-    client.say(amqp.ConnectionTuneOk(2047, 131072, 0))
-    client.say(amqp.ConnectionOpen("/"))
-    broker.expect(amqp.ConnectionTuneOk)
-    broker.expect(amqp.ConnectionOpen)
+    client, broker = knocks(stage)
+    asks_for_its_vhost(client, broker)
     client.reset()
     broker.say(amqp.ConnectionOpenOk())
     broker.hear_nothing(0.1)

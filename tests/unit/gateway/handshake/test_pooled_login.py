@@ -15,6 +15,7 @@ from amqpgate.wire.tables import Table
 from tests.support.talker import CAPABILITIES, Talker
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.handshake.clients import asking, client_of
+from tests.unit.gateway.pool.pooled import knocks
 
 CLAIMS = """
 apiVersion: amqpgate.io/v1alpha1
@@ -81,15 +82,7 @@ def test_who_has_bodies_in_a_store_needs_a_connection_of_its_own(
 
 def refused(stage: Stage, properties: Table) -> Talker:
     """A client whose login the broker has refused."""
-    client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
-    with stage.door.accept() as asked:
-        asked.greet()
-        asked.expect_end()
-    client.expect(amqp.ConnectionStart)
-    client.say(amqp.ConnectionStartOk(properties, "PLAIN", b"\0bob\0wrong", "en_US"))
-    broker = stage.broker()
-    broker.greet()
+    client, broker = knocks(stage, properties, b"\0bob\0wrong")
     # It comes before the client has said its virtual host.
     assert broker.expect(amqp.ConnectionStartOk).response == b"\0bob\0wrong"
     broker.say(amqp.ConnectionClose(403, "ACCESS_REFUSED - because"))

@@ -18,17 +18,25 @@ def let_in(broker: Talker) -> None:
     broker.say(amqp.ConnectionOpenOk())
 
 
-def pooled(stage: Stage, properties: Table = CAPABILITIES) -> tuple[Talker, Talker]:
-    """A client with an open channel, and the broker's end of the connection that it shares."""
+def knocks(
+    stage: Stage, properties: Table = CAPABILITIES, login: bytes = b"\0guest\0guest"
+) -> tuple[Talker, Talker]:
+    """The first client with a login, which it has said, and the broker's end of the connection that is to
+    prove it."""
     client = stage.client()
     client.octets(amqp.PROTOCOL_HEADER)
     with stage.door.accept() as asked:
         asked.greet()
         asked.expect_end()
     client.expect(amqp.ConnectionStart)
-    client.say(amqp.ConnectionStartOk(properties, "PLAIN", b"\0guest\0guest", "en_US"))
+    client.say(amqp.ConnectionStartOk(properties, "PLAIN", login, "en_US"))
     broker = stage.broker()
     broker.greet()
+    return client, broker
+
+
+def asks_for_its_vhost(client: Talker, broker: Talker) -> None:
+    """The broker takes the login of a client, which goes on."""
     broker.expect(amqp.ConnectionStartOk)
     broker.say(amqp.ConnectionTune(2047, 131072, 0))
     client.expect(amqp.ConnectionTune)
@@ -36,6 +44,12 @@ def pooled(stage: Stage, properties: Table = CAPABILITIES) -> tuple[Talker, Talk
     client.say(amqp.ConnectionOpen("/"))
     broker.expect(amqp.ConnectionTuneOk)
     broker.expect(amqp.ConnectionOpen)
+
+
+def pooled(stage: Stage, properties: Table = CAPABILITIES) -> tuple[Talker, Talker]:
+    """A client with an open channel, and the broker's end of the connection that it shares."""
+    client, broker = knocks(stage, properties)
+    asks_for_its_vhost(client, broker)
     broker.say(amqp.ConnectionOpenOk())
     client.expect(amqp.ConnectionOpenOk)
     relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)

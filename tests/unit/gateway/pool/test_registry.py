@@ -8,7 +8,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.support.talker import CAPABILITIES, Talker
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.pool.pooled import joined, pooled
+from tests.unit.gateway.pool.pooled import asks_for_its_vhost, joined, pooled
 
 
 def knocks(stage: Stage, password: bytes) -> Talker:
@@ -51,13 +51,7 @@ def test_a_virtual_host_that_the_broker_refuses_leaves_no_pool(shared: Stage) ->
         first.expect_end()
     broker = shared.broker()
     broker.greet()
-    broker.expect(amqp.ConnectionStartOk)
-    broker.say(amqp.ConnectionTune(2047, 131072, 0))
-    client.expect(amqp.ConnectionTune)
-    client.say(amqp.ConnectionTuneOk(2047, 131072, 0))
-    client.say(amqp.ConnectionOpen("/"))
-    broker.expect(amqp.ConnectionTuneOk)
-    broker.expect(amqp.ConnectionOpen)
+    asks_for_its_vhost(client, broker)
     broker.say(amqp.ConnectionClose(530, "NOT_ALLOWED - access to vhost refused", 10, 40))
     broker.expect(amqp.ConnectionCloseOk)
     assert client.expect(amqp.ConnectionClose).reply_code == 530

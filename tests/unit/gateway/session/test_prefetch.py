@@ -314,16 +314,7 @@ class TestAcks:
 
     def test_go_back_again_behind_a_rollback(self, limited: Pair) -> None:
         """Till then the broker takes them for delivered, and an ack of several would be one of them, too."""
-        limited.client.say(v0_8.TxSelect(), 1)
-        limited.broker.expect(amqp.TxSelect, 1)
-        limited.broker.say(amqp.TxSelectOk(), 1)
-        limited.client.expect(v0_8.TxSelectOk, 1)
-        limited.deliver(1, 2, 3, 4)
-        limited.takes(1, 2)
-        limited.client.say(v0_8.BasicCancel("c"), 1)
-        limited.broker.expect(amqp.BasicCancel, 1)
-        limited.broker.say(amqp.BasicCancelOk("c"), 1)
-        limited.client.expect(v0_8.BasicCancelOk, 1)
+        cancel_in_a_transaction(limited)
         back = [(1, amqp.BasicNack(number, requeue=True)) for number in (3, 4)]
         assert [limited.broker.hear() for _ in back] == back
         limited.client.say(v0_8.TxRollback(), 1)
@@ -347,21 +338,26 @@ class TestAcks:
         self, limited: Pair, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("amqpgate.gateway.session.delivery_holder.MOST_GIVEN", 1)
-        limited.client.say(v0_8.TxSelect(), 1)
-        limited.broker.expect(amqp.TxSelect, 1)
-        limited.broker.say(amqp.TxSelectOk(), 1)
-        limited.client.expect(v0_8.TxSelectOk, 1)
-        limited.deliver(1, 2, 3, 4)
-        limited.takes(1, 2)
-        limited.client.say(v0_8.BasicCancel("c"), 1)
-        limited.broker.expect(amqp.BasicCancel, 1)
-        limited.broker.say(amqp.BasicCancelOk("c"), 1)
-        limited.client.expect(v0_8.BasicCancelOk, 1)
+        cancel_in_a_transaction(limited)
         for number in (3, 4):
             assert limited.broker.hear() == (1, amqp.BasicNack(number, requeue=True))
         limited.broker.expect(amqp.ChannelClose, 1)
         limited.broker.say(amqp.ChannelCloseOk(), 1)
         assert limited.client.expect(v0_8.ChannelClose, 1).reply_code == 406
+
+
+def cancel_in_a_transaction(limited: Pair) -> None:
+    """The client has two of four deliveries, and cancels: the others go back."""
+    limited.client.say(v0_8.TxSelect(), 1)
+    limited.broker.expect(amqp.TxSelect, 1)
+    limited.broker.say(amqp.TxSelectOk(), 1)
+    limited.client.expect(v0_8.TxSelectOk, 1)
+    limited.deliver(1, 2, 3, 4)
+    limited.takes(1, 2)
+    limited.client.say(v0_8.BasicCancel("c"), 1)
+    limited.broker.expect(amqp.BasicCancel, 1)
+    limited.broker.say(amqp.BasicCancelOk("c"), 1)
+    limited.client.expect(v0_8.BasicCancelOk, 1)
 
 
 def begin(pair: Pair, number: int) -> None:
