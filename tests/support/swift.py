@@ -12,7 +12,7 @@ import attrs
 from pyarrow import fs
 
 from .missing import missing
-from .ports import free_port
+from .ports import free_port, refuses
 from .processes import Child
 
 _BIN = Path(__file__).parents[2] / ".tools/swift/bin"
@@ -25,11 +25,13 @@ name = one
 default = yes
 """
 
+# A disk of which less than one hundredth is free is "full" to Swift as it comes: some tests' machines are so.
 _STORAGE = """
 [DEFAULT]
 swift_dir = {folder}
 devices = {folder}/disks
 mount_check = false
+fallocate_reserve = 0
 bind_ip = 127.0.0.1
 bind_port = {port}
 workers = 0
@@ -134,7 +136,10 @@ class Swift:
             config.format(folder=self._folder, kind=kind, port=port, user=user, secret=self.secret)
         )
         log = self._folder / f"{kind}.log"
-        self._children.append(Child([_BIN / f"swift-{kind}-server", file], log=log))
+        child = Child([_BIN / f"swift-{kind}-server", file], log=log)
+        self._children.append(child)
+        # Who is asked before it listens is soon not asked again for a minute.
+        child.wait_until(lambda: not refuses(port), timeout=60, what=f"Swift's {kind} server")
 
     def _answers(self) -> bool:
         try:
