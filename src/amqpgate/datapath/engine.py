@@ -118,9 +118,9 @@ class BufferedSocket:
         properties."""
 
     def recv_into(self, view: memoryview) -> int:
-        """Bytes of frames, cut anywhere; 0 at the end of the stream.
+        """Bytes of frames, cut anywhere; 0 at the end of the stream, -1 when there is nothing now.
 
-        Raises ``BlockingIOError`` when there is nothing now, ``OSError`` when the connection is broken, and
+        Raises ``OSError`` when the connection is broken, and
         ``ProtocolViolation`` for the peer's; all frames before that have been given out.
         """
         raise NotImplementedError
