@@ -84,8 +84,8 @@ class PlainTranslation:
     # -- from the peer -----------------------------------------------------------------------
 
     def recv(self, limit: int) -> bytes:
-        """At most ``limit`` bytes of frames, cut anywhere; ``b""`` at the end. ``BlockingIOError`` when there is
-        nothing now; raises otherwise as ``recv_into``."""
+        """At most ``limit`` bytes of frames, cut anywhere; ``b""`` at the end. Raises as ``recv_into``, and
+        ``BlockingIOError`` when there is nothing now."""
         data = self._heard_frames(limit)
         if data is None:
             raise would_block()

@@ -46,8 +46,8 @@ class PassingEnd:
     """Part of `NativeEnd`. ``out`` is for its peer, ``way`` for the other one.
 
     Assemblies of more than ``most`` bytes may have to be given to the other peer in smaller frames; ``takes``
-    bytes has the largest frame that its own peer takes. ``is_delivery``: its peer is the broker. ``forms`` are
-    of its peer's transfers.
+    bytes has the largest frame that its own peer takes. ``is_delivery``: its peer is the broker. ``forms``
+    are of its peer's transfers.
     """
 
     __slots__ = (
