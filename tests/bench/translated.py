@@ -21,8 +21,8 @@ native-ping   as ``pingpong``, to a broker of 0-10; native-deliver: as ``deliver
 
 Cases take turns, a quarter of a second each; what is told is the lower quartile of their turns, since a cache
 that others have emptied costs CPU, too. Each case has a mark. Those with one message under way have it
-relative to ``pingpong91`` of the same run. The clients say prebuilt bytes, and look for nothing but ids in what
-they hear.
+relative to ``pingpong91`` of the same run. The clients say prebuilt bytes, and look for nothing but ids in
+what they hear.
 """
 
 from __future__ import annotations
