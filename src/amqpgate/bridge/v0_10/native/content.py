@@ -126,4 +126,3 @@ def _read(header: bytes) -> QuickHeader:
         delivery.redelivered,
         delivery.immediate,
     )
-
