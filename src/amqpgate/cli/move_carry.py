@@ -8,6 +8,7 @@ message twice that is not marked.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Final
@@ -16,7 +17,7 @@ import attrs
 
 from amqpgate.broker.amqp.events import ContentReceived, MethodReceived
 from amqpgate.cli.failures import Failure
-from amqpgate.cli.move_amqp import MoveLink
+from amqpgate.cli.move_amqp import ChannelClosed, MoveLink
 from amqpgate.move.objects import OWN
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Properties
@@ -26,6 +27,11 @@ _CHANNEL: Final = 3
 #: Messages that are under way at once, and about as many bytes.
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 8 << 20
+#: What a broker says where there is no queue of that name.
+_NOT_FOUND: Final = 404
+#: Seconds between two looks at a queue that gets its messages back, and for which it may get none.
+_PACE: Final = 0.05
+_PATIENCE: Final = 10.0
 #: Headers that quorum queues add to what they deliver.
 _WRITTEN: Final = ("x-delivery-count", "x-acquired-count")
 _CLOSE: Final = amqp.ChannelClose(reply_code=200, reply_text="", class_id=0, method_id=0)
@@ -79,9 +85,17 @@ def _way_to(queue: str, target: MoveLink) -> tuple[str, int]:
     declare = amqp.ExchangeDeclare(exchange=exchange, type="fanout", durable=True)
     target.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
     target.ask(_CHANNEL, amqp.ConfirmSelect(), amqp.ConfirmSelectOk)
+    try:
+        known = target.ask(_CHANNEL, amqp.QueueDeclare(queue=queue, passive=True), amqp.QueueDeclareOk)
+    except ChannelClosed as closed:
+        if closed.code != _NOT_FOUND:
+            raise
+        raise Failure(
+            f"{closed.message}\ndeclare it there as its clients would, or leave its messages where they are: "
+            "`--leftovers leave`"
+        ) from None
     target.ask(_CHANNEL, declare, amqp.ExchangeDeclareOk)
     target.ask(_CHANNEL, amqp.QueueBind(queue=queue, exchange=exchange), amqp.QueueBindOk)
-    known = target.ask(_CHANNEL, amqp.QueueDeclare(queue=queue, passive=True), amqp.QueueDeclareOk)
     return exchange, known.message_count
 
 
@@ -147,8 +161,26 @@ def _settle(
 
 def _mark(link: MoveLink, queue: str) -> None:
     """Take all of them, and give them back."""
-    last = 0
+    last = taken = 0
     while batch := _take(link, queue, _BATCH):
         last = _got(batch[-1]).delivery_tag
+        taken += len(batch)
     if last:
         link.say(_CHANNEL, amqp.BasicNack(last, multiple=True, requeue=True))
+        _await_all(link, queue, taken)
+
+
+def _await_all(link: MoveLink, queue: str, count: int) -> None:
+    """Wait until so many messages are back: RabbitMQ puts them back one by one, and 20,000 take it seconds.
+
+    Who consumed meanwhile would get them out of their order, and who moved them on would find a part of them.
+    Where no more come for long, the others have expired.
+    """
+    most, since = -1, time.monotonic()
+    while True:
+        there = link.ask(_CHANNEL, amqp.QueueDeclare(queue=queue, passive=True), amqp.QueueDeclareOk)
+        if there.message_count > most:
+            most, since = there.message_count, time.monotonic()
+        if most >= count or time.monotonic() - since >= _PATIENCE:
+            return
+        time.sleep(_PACE)

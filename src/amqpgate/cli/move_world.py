@@ -210,8 +210,9 @@ class MoveWorld:
 
     # -- doing -----------------------------------------------------------------------------------------------
 
-    def carry_out(self, course: Course, order: Order, tell: Callable[[str], None]) -> None:
-        """Do it. What is done already is no error."""
+    def carry_out(self, course: Course, order: Order, tell: Callable[[str, str], None]) -> None:
+        """Do it, and ``tell`` how far that is: what it is about, and the words. What is done already is no
+        error."""
         from amqpgate.move import view
 
         source, target = self.ends(course)
@@ -234,10 +235,12 @@ class MoveWorld:
             case view.MoveMessages(vhost, queue):
                 links = source.link(vhost), target.link(vhost)
                 moved = 0
+                name = on_one_line(f"{vhost} {queue}")
                 try:
                     for count in carry(queue, *links):
                         moved += count
-                        tell(on_one_line(f"{moved} messages of {vhost} {queue} are on {course.target}"))
+                        tell(name, f"{moved} messages of {name} are on {course.target} so far")
+                    tell(f"{name}, done", f"{moved} messages of {name} are on {course.target}")
                 except Failure as failure:
                     # Again and again would make copies, each of them marked.
                     raise RefusedByBroker(failure.message) from None
