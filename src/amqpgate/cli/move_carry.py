@@ -37,8 +37,10 @@ _WRITTEN: Final = ("x-delivery-count", "x-acquired-count")
 _CLOSE: Final = amqp.ChannelClose(reply_code=200, reply_text="", class_id=0, method_id=0)
 
 
-def carry(queue: str, source: MoveLink, target: MoveLink) -> Iterator[int]:
-    """Take all messages of the queue; yields how many, batch by batch. Raises ``Failure``."""
+def carry(queue: str, source: MoveLink, target: MoveLink, *, type_there: str = "classic") -> Iterator[int]:
+    """Take all messages of the queue, which is of that type on the target; yields how many, batch by batch.
+    Raises ``Failure``.
+    """
     source.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
     exchange, there = _way_to(queue, target)
     # What is there may have come from a command that was killed, and still be here.
@@ -63,7 +65,7 @@ def carry(queue: str, source: MoveLink, target: MoveLink) -> Iterator[int]:
         average = sum(len(one.body) for one in batch) // len(batch) + 1
         ahead = max(1, min(2 * ahead, _BATCH, _BATCH_BYTES // average))
     if is_known:
-        _mark(target, queue)
+        _mark(target, queue, type_there)
     if last:
         source.say(_CHANNEL, amqp.BasicAck(last, multiple=True))
     target.ask(_CHANNEL, amqp.ExchangeDelete(exchange=exchange), amqp.ExchangeDeleteOk)
@@ -71,10 +73,10 @@ def carry(queue: str, source: MoveLink, target: MoveLink) -> Iterator[int]:
         link.ask(_CHANNEL, _CLOSE, amqp.ChannelCloseOk)
 
 
-def mark(queue: str, link: MoveLink) -> None:
-    """Have all messages of the queue marked as redelivered."""
+def mark(queue: str, link: MoveLink, type_there: str = "classic") -> None:
+    """Have all messages of the queue, which is of that type, marked as redelivered."""
     link.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
-    _mark(link, queue)
+    _mark(link, queue, type_there)
     link.ask(_CHANNEL, _CLOSE, amqp.ChannelCloseOk)
 
 
@@ -159,19 +161,26 @@ def _settle(
             link.say(_CHANNEL, amqp.BasicAck(_got(one).delivery_tag))
 
 
-def _mark(link: MoveLink, queue: str) -> None:
+def _mark(link: MoveLink, queue: str, kind: str) -> None:
     """Take all of them, and give them back."""
     last = taken = 0
     while batch := _take(link, queue, _BATCH):
         last = _got(batch[-1]).delivery_tag
         taken += len(batch)
-    if last:
+    if not last:
+        return
+    if kind == "classic":
+        # By basic.nack RabbitMQ would put them back one by one, 20,000 in a minute; so it does it at once.
+        link.ask(_CHANNEL, _CLOSE, amqp.ChannelCloseOk)
+        link.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
+    else:
+        # To a quorum queue a consumer that has gone is a failed delivery.
         link.say(_CHANNEL, amqp.BasicNack(last, multiple=True, requeue=True))
-        _await_all(link, queue, taken)
+    _await_all(link, queue, taken)
 
 
 def _await_all(link: MoveLink, queue: str, count: int) -> None:
-    """Wait until so many messages are back: RabbitMQ puts them back one by one, and 20,000 take it seconds.
+    """Wait until so many messages are back.
 
     Who consumed meanwhile would get them out of their order, and who moved them on would find a part of them.
     Where no more come for long, the others have expired.

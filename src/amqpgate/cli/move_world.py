@@ -234,10 +234,10 @@ class MoveWorld:
                     )
             case view.MoveMessages(vhost, queue):
                 links = source.link(vhost), target.link(vhost)
-                moved = 0
+                kind, moved = target.management.queue_type(vhost, queue), 0
                 name = on_one_line(f"{vhost} {queue}")
                 try:
-                    for count in carry(queue, *links):
+                    for count in carry(queue, *links, type_there=kind):
                         moved += count
                         tell(name, f"{moved} messages of {name} are on {course.target} so far")
                     tell(f"{name}, done", f"{moved} messages of {name} are on {course.target}")
@@ -246,7 +246,7 @@ class MoveWorld:
                     raise RefusedByBroker(failure.message) from None
                 self._sure.add((vhost, queue))
             case view.MarkMessages(vhost, queue):
-                mark(queue, target.link(vhost))
+                mark(queue, target.link(vhost), target.management.queue_type(vhost, queue))
                 self._sure.add((vhost, queue))
             case view.SwitchRoutes(routes, gateways):
                 self._switch(course, routes, gateways)
