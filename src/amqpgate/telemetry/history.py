@@ -13,6 +13,7 @@ import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final
+from zlib import crc32
 
 import attrs
 
@@ -49,10 +50,10 @@ _WORST: Final = frozenset({"lag"})
 BUCKETS: Final = tuple(1e-4 * 1.25**number for number in range(52))
 PERCENTILES: Final = {"confirm_p50": 0.5, "confirm_p99": 0.99}
 
-#: The slot's number since 1970, the series, and the counts.
-_ROW: Final = struct.Struct(f"=I{len(SERIES)}f{len(BUCKETS) + 1}H")
+#: The slot's number since 1970, the series, and the counts, with a number of bits that all of them lack.
+_ROW: Final = struct.Struct(f"=I{len(SERIES)}fB{len(BUCKETS) + 1}H")
 _SLOT: Final = struct.Struct("=I")
-_MOST: Final = 0xFFFF
+_COUNT_BITS: Final = 16
 _WORSTS: Final = tuple(name in _WORST for name in SERIES)
 #: Bytes of a ring.
 RING: Final = SLOTS * _ROW.size
@@ -74,14 +75,28 @@ class Ring:
         at = slot % SLOTS * _ROW.size
         # Who reads it meanwhile finds nothing, rather than the half of it.
         _SLOT.pack_into(self._memory, at, 0)
-        row = _ROW.pack(0, *values, *(min(count, _MOST) for count in took))
+        counts = tuple(took)
+        # Where one does not fit, all lose their last bits: their shares stay.
+        bits = max(0, max(counts).bit_length() - _COUNT_BITS)
+        row = _ROW.pack(0, *values, bits, *(count >> bits for count in counts))
         self._memory[at + _SLOT.size : at + _ROW.size] = row[_SLOT.size :]
         _SLOT.pack_into(self._memory, at, slot)
 
     def read(self, slot: int) -> Sequence[float] | None:
-        """What was written for a slot; None: nothing."""
+        """What was written for a slot, in the order of `write`; None: nothing."""
         row = _ROW.unpack_from(self._memory, slot % SLOTS * _ROW.size)
-        return row[1:] if row[0] == slot else None
+        if row[0] != slot:
+            return None
+        bits = row[1 + len(SERIES)]
+        counts = row[2 + len(SERIES) :]
+        return (*row[1 : 1 + len(SERIES)], *((count << bits for count in counts) if bits else counts))
+
+    def mark(self, slot: int) -> int:
+        """A number that changes where another row is written for a slot; 0: nothing was."""
+        at = slot % SLOTS * _ROW.size
+        if _SLOT.unpack_from(self._memory, at)[0] != slot:
+            return 0
+        return crc32(self._memory[at : at + _ROW.size]) or 1
 
 
 @attrs.define(eq=False)
@@ -89,6 +104,9 @@ class History:
     """The hour of a gateway, which has one process or several."""
 
     rings: tuple[Ring, ...]
+    #: What was told of each slot, by its place in a ring: an answer has 720 of them, and the next one all but
+    #: one of these again. With the slot, and the marks of the rows: one may have been written since.
+    _told: dict[int, tuple[int, tuple[int, ...], Sequence[JSON]]] = attrs.field(factory=dict, init=False)
 
     @classmethod
     def of(cls, memory: memoryview) -> History:
@@ -104,27 +122,36 @@ class History:
         columns: dict[str, list[JSON]] = {name: [] for name in ("at", "workers", *SERIES, *PERCENTILES)}
         turns = TimeSlices()
         for slot in range(until - minutes * 60 // STEP, until):
-            rows = [row for ring in self.rings if (row := ring.read(slot)) is not None]
-            if rows or columns["at"]:
-                # When it was over.
-                columns["at"].append((slot + 1) * STEP)
-                columns["workers"].append(len(rows))
-                _append(columns, rows)
+            marks = tuple(ring.mark(slot) for ring in self.rings)
+            if any(marks) or columns["at"]:
+                for column, value in zip(columns.values(), self._row(slot, marks), strict=True):
+                    column.append(value)
                 await turns.next()
         while columns["workers"] and not columns["workers"][-1]:
             for column in columns.values():
                 column.pop()
         return {"step": STEP, **columns}
 
+    def _row(self, slot: int, marks: tuple[int, ...]) -> Sequence[JSON]:
+        known = self._told.get(slot % SLOTS)
+        if known is not None and known[:2] == (slot, marks):
+            return known[2]
+        told = _together(slot, [row for ring in self.rings if (row := ring.read(slot)) is not None])
+        self._told[slot % SLOTS] = slot, marks, told
+        return told
 
-def _append(columns: dict[str, list[JSON]], rows: list[Sequence[float]]) -> None:
-    for place, (name, is_worst) in enumerate(zip(SERIES, _WORSTS, strict=True)):
+
+def _together(slot: int, rows: list[Sequence[float]]) -> Sequence[JSON]:
+    """What is told of a slot: when it was over, how many wrote a row, and their numbers as one."""
+    told: list[JSON] = [(slot + 1) * STEP, len(rows)]
+    for place, is_worst in enumerate(_WORSTS):
         found = [row[place] for row in rows]
-        columns[name].append(_short((max if is_worst else sum)(found)) if found else None)
+        told.append(_short((max if is_worst else sum)(found)) if found else None)
     counts = [int(sum(of)) for of in zip(*(row[len(SERIES) :] for row in rows), strict=True)]
-    for name, share in PERCENTILES.items():
+    for share in PERCENTILES.values():
         found_at = percentile(counts, share)
-        columns[name].append(None if found_at is None else _short(found_at))
+        told.append(None if found_at is None else _short(found_at))
+    return told
 
 
 def _short(value: float) -> float:

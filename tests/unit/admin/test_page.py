@@ -10,12 +10,13 @@ import re
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
-from amqpgate.admin import page
+from amqpgate.admin import limits, page
 from amqpgate.telemetry.answers import Answers
 from amqpgate.telemetry.history import BUCKETS, SERIES, SLOTS, slot_at
 
@@ -160,7 +161,7 @@ async def test_what_cannot_be_explained(
     assert words in text
 
 
-def test_the_answers_of_workers_are_one() -> None:
+async def test_the_answers_of_workers_are_one() -> None:
     edge = {"kind": "bound", "vhost": "/", "bytes": 0}
     node = {"source": {"kind": "exchange", "name": "x"}, "target": {"kind": "queue", "name": "q"}}
     told = [
@@ -171,9 +172,39 @@ def test_the_answers_of_workers_are_one() -> None:
         }
         for count, key in ((3, "a"), (4, "b"))
     ]
-    combined = page._graph(Answers({0: told[0], 1: told[1]}))  # type: ignore[dict-item]
+    combined = await page._graph(Answers({0: told[0], 1: told[1]}))  # type: ignore[dict-item]
     assert combined == {
         "edges": [{**edge, **node, "messages": 7, "keys": ["a", "b"], "upstream_users": ["a", "b"]}],
         "left_out": 2,
         "unseen": {"sessions": 4},
     }
+
+
+async def test_many_rows_leave_others_their_turn() -> None:
+    """A thousand edges, or limits, take milliseconds: what is relayed does not wait for them."""
+    node = {"kind": "queue", "name": "q"}
+    edges = [
+        {"kind": "bound", "vhost": str(number), "source": node, "target": node}
+        | {"messages": 1, "bytes": 0, "keys": [], "upstream_users": []}
+        for number in range(1000)
+    ]
+    row = {"policy": "p", "limit": "l", "quantity": "messages", "action": "delay", "enforced": True}
+    rows = [
+        row | {"key": [str(number)], "most": 1.0, "rate": 1.0, "sessions": 1, "waiting": 0}
+        for number in range(1000)
+    ]
+    told = {"edges": edges, "limits": rows, "left_out": 0, "unseen": {"sessions": 0, "messages": 0}}
+    for combine in (page._graph, partial(limits.combine, most=1000)):
+        turns = 0
+        async with trio.open_nursery() as nursery:
+
+            async def others() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await trio.lowlevel.checkpoint()
+
+            nursery.start_soon(others)
+            await combine(Answers({0: told}))  # type: ignore[operator]
+            nursery.cancel_scope.cancel()
+        assert turns > 5

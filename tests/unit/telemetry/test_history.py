@@ -140,3 +140,40 @@ def test_percentiles_of_many() -> None:
     assert percentile(counts, 0.99) == pytest.approx(0.99, rel=0.25)
     assert percentile(NONE, 0.5) is None
     assert percentile(took(3600.0), 0.99) == BUCKETS[-1]
+
+
+def test_a_slot_is_added_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever floods the gateway with questions has it read what was written since, and no more."""
+    _, history = made(2)
+    for ring in history.rings:
+        for slot in range(SLOT - 100, SLOT):
+            ring.write(slot, row(published=slot - SLOT), took(0.001))
+    reads: list[int] = []
+    read = Ring.read
+
+    def counted(ring: Ring, slot: int) -> object:
+        reads.append(slot)
+        return read(ring, slot)
+
+    monkeypatch.setattr(Ring, "read", counted)
+    first = told(history)
+    assert len(reads) == 200
+    assert told(history) == first
+    assert told(history, minutes=2)["published"] == first["published"][-24:]  # type: ignore[index]
+    assert len(reads) == 200
+    # What was written late, or anew where the clock was put back, is told.
+    history.rings[0].write(SLOT - 7, row(published=70), NONE)
+    assert told(history)["published"][-7] == 63  # type: ignore[index]
+    assert reads[200:] == [SLOT - 7] * 2
+
+
+def test_of_many_confirms_the_shares_stay() -> None:
+    _, history = made(2)
+    many, few = history.rings
+    many.write(SLOT - 1, row(), [1_000_000, 500_000, *NONE[2:]])
+    few.write(SLOT - 1, row(), [0, 0, 20_000, *NONE[3:]])
+    # 1.52 million: the worker that had few has 1.3 % of them.
+    p99 = told(history)["confirm_p99"][0]  # type: ignore[index]
+    assert p99 == pytest.approx(BUCKETS[2], rel=0.25)
+    assert BUCKETS[1] < p99  # type: ignore[operator]
+    assert told(history)["confirm_p50"] == [pytest.approx(BUCKETS[0] * 0.76, rel=0.01)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterable
+from typing import Final
 
 import attrs
 
@@ -13,11 +15,16 @@ from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.session.session import Session
-from amqpgate.telemetry.history import BUCKETS, Ring, bucket_of, slot_at
+from amqpgate.telemetry.history import BUCKETS, STEP, Ring, bucket_of, slot_at
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.process import resident
 from amqpgate.telemetry.time_slices import TimeSlices
 from amqpgate.values import frozen
+
+#: Of `telemetry.history.SERIES`, so many are counted, and seconds of CPU beside them.
+_COUNTS: Final = 8
+#: Seconds between two rows, at least: a look comes every second.
+_LEAST: Final = STEP - 1
 
 
 @frozen
@@ -39,13 +46,18 @@ class HistorySampler:
     decisions: Decisions
     #: What the sessions that are over have passed.
     ended: SessionTotals
-    #: None: this is the first look.
-    _last: _CountsAt | None = attrs.field(default=None, init=False)
+    #: At the look by which the row before was written.
+    _last: _CountsAt = attrs.field(default=_CountsAt(math.inf, ()), init=False)
     _slot: int = attrs.field(default=0, init=False)
     #: Bytes, when they could be read last.
     _memory: int = attrs.field(default=0, init=False)
     #: How long brokers took to confirm since the last row.
     _took: list[int] = attrs.field(factory=lambda: [0] * (len(BUCKETS) + 1), init=False)
+
+    def begin(self, wall: float, now: float) -> None:
+        """The process serves from now on, and has counted nothing. As ``look`` otherwise."""
+        nothing = [0.0] * (_COUNTS - 1)
+        self._last, self._slot = _CountsAt(now, (*nothing, time.process_time())), slot_at(wall)
 
     def confirmed(self, seconds: float) -> None:
         """The broker has answered a publish that was timed."""
@@ -83,9 +95,10 @@ class HistorySampler:
         )
         last, self._last, self._slot = self._last, _CountsAt(now, counts), slot
         took, self._took = self._took, [0] * len(self._took)
-        if last is None or now <= last.at:
+        if now <= last.at:
             return
-        passed = now - last.at
+        # Who has begun in the midst of a slot was there for a part of it.
+        passed = max(now - last.at, _LEAST)
         *rates, cpu = (
             max(0.0, count - before) / passed for count, before in zip(counts, last.counts, strict=True)
         )
