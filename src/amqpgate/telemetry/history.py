@@ -1,22 +1,23 @@
 """An hour of a gateway in numbers: a ring for each process, which a row goes into every five seconds.
 
-A row has one number for each of `SERIES`, and how long brokers took to confirm, as counts by `BUCKETS`:
-those of several processes are added up before a percentile is taken. It stands in its slot of the hour, by
-the wall clock, so that the rows of several processes meet. Where a process has written nothing for a slot
-there is a gap, and what stands there from an hour ago is nobody's. The memory may be shared: one process
-writes a ring, any may read it, and a process that is started again goes on where the one before it ended.
+A row has one number for each of `SERIES`, and how long brokers took to confirm, and what the gateway added,
+as counts by `buckets`: those of several processes are added up before a percentile is taken. It stands in its
+slot of the hour, by the wall clock, so that the rows of several processes meet. Where a process has written
+nothing for a slot there is a gap, and what stands there from an hour ago is nobody's. The memory may be
+shared: one process writes a ring, any may read it, and a process that is started again goes on where the one
+before it ended.
 """
 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 from zlib import crc32
 
 import attrs
 
+from amqpgate.buckets import ADDED, CONFIRMS, Bounds, percentile
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.time_slices import TimeSlices
 
@@ -46,17 +47,29 @@ SERIES: Final[dict[str, str]] = {
 }
 #: Of one process the worst, and not the sum.
 _WORST: Final = frozenset({"lag"})
-#: Upper bounds in seconds: a percentile is at most a quarter off, from 0.1 ms to 9 s.
-BUCKETS: Final = tuple(1e-4 * 1.25**number for number in range(52))
-PERCENTILES: Final = {"confirm_p50": 0.5, "confirm_p99": 0.99}
+#: What is timed, with what it means.
+TIMED: Final[dict[str, tuple[Bounds, str]]] = {
+    "confirm": (CONFIRMS, "Seconds from a publish to its confirm"),
+    "added": (ADDED, "Seconds that bytes are in the gateway"),
+}
+#: What is told of it: the series, what was timed, and the share that took less.
+PERCENTILES: Final = {
+    f"{name}_{word}": (name, share) for name in TIMED for word, share in (("p50", 0.5), ("p99", 0.99))
+}
 
-#: The slot's number since 1970, the series, and the counts, with a number of bits that all of them lack.
-_ROW: Final = struct.Struct(f"=I{len(SERIES)}fB{len(BUCKETS) + 1}H")
+#: The slot's number since 1970, the series, and counts of each, with how many bits all of them lack.
+_COUNTS: Final = {name: struct.Struct(f"=B{len(bounds) + 1}H") for name, (bounds, _) in TIMED.items()}
+_SERIES: Final = struct.Struct(f"=I{len(SERIES)}f")
 _SLOT: Final = struct.Struct("=I")
 _COUNT_BITS: Final = 16
 _WORSTS: Final = tuple(name in _WORST for name in SERIES)
 #: Bytes of a ring.
-RING: Final = SLOTS * _ROW.size
+_ROW: Final = _SERIES.size + sum(counts.size for counts in _COUNTS.values())
+RING: Final = SLOTS * _ROW
+
+
+#: What is read of a slot: in the order of `SERIES`, and counts by `TIMED`.
+Row: TypeAlias = tuple[Sequence[float], dict[str, list[int]]]
 
 
 def slot_at(seconds: float) -> int:
@@ -70,33 +83,41 @@ class Ring:
 
     _memory: memoryview
 
-    def write(self, slot: int, values: Iterable[float], took: Iterable[int]) -> None:
-        """The row of a slot: in the order of `SERIES`, and of `BUCKETS` with one beyond them."""
-        at = slot % SLOTS * _ROW.size
+    def write(self, slot: int, values: Iterable[float], *timed: Sequence[int]) -> None:
+        """The row of a slot: in the order of `SERIES`, and counts of each of `TIMED`, or none."""
+        at = slot % SLOTS * _ROW
         # Who reads it meanwhile finds nothing, rather than the half of it.
         _SLOT.pack_into(self._memory, at, 0)
-        counts = tuple(took)
-        # Where one does not fit, all lose their last bits: their shares stay.
-        bits = max(0, max(counts).bit_length() - _COUNT_BITS)
-        row = _ROW.pack(0, *values, bits, *(count >> bits for count in counts))
-        self._memory[at + _SLOT.size : at + _ROW.size] = row[_SLOT.size :]
+        row = bytearray(_ROW)
+        _SERIES.pack_into(row, 0, 0, *values)
+        into = _SERIES.size
+        for packed, counts in zip(_COUNTS.values(), timed, strict=False):
+            # Where one does not fit, all lose their last bits: their shares stay.
+            bits = max(0, max(counts).bit_length() - _COUNT_BITS)
+            packed.pack_into(row, into, bits, *(count >> bits for count in counts))
+            into += packed.size
+        self._memory[at + _SLOT.size : at + _ROW] = row[_SLOT.size :]
         _SLOT.pack_into(self._memory, at, slot)
 
-    def read(self, slot: int) -> Sequence[float] | None:
-        """What was written for a slot, in the order of `write`; None: nothing."""
-        row = _ROW.unpack_from(self._memory, slot % SLOTS * _ROW.size)
-        if row[0] != slot:
+    def read(self, slot: int) -> Row | None:
+        """What was written for a slot; None: nothing."""
+        row = self._memory[slot % SLOTS * _ROW :][:_ROW].tobytes()
+        found, *values = _SERIES.unpack_from(row)
+        if found != slot:
             return None
-        bits = row[1 + len(SERIES)]
-        counts = row[2 + len(SERIES) :]
-        return (*row[1 : 1 + len(SERIES)], *((count << bits for count in counts) if bits else counts))
+        timed, at = {}, _SERIES.size
+        for name, packed in _COUNTS.items():
+            bits, *counts = packed.unpack_from(row, at)
+            timed[name] = [count << bits for count in counts]
+            at += packed.size
+        return values, timed
 
     def mark(self, slot: int) -> int:
         """A number that changes where another row is written for a slot; 0: nothing was."""
-        at = slot % SLOTS * _ROW.size
+        at = slot % SLOTS * _ROW
         if _SLOT.unpack_from(self._memory, at)[0] != slot:
             return 0
-        return crc32(self._memory[at : at + _ROW.size]) or 1
+        return crc32(self._memory[at : at + _ROW]) or 1
 
 
 @attrs.define(eq=False)
@@ -141,15 +162,17 @@ class History:
         return told
 
 
-def _together(slot: int, rows: list[Sequence[float]]) -> Sequence[JSON]:
+def _together(slot: int, rows: list[Row]) -> Sequence[JSON]:
     """What is told of a slot: when it was over, how many wrote a row, and their numbers as one."""
     told: list[JSON] = [(slot + 1) * STEP, len(rows)]
     for place, is_worst in enumerate(_WORSTS):
-        found = [row[place] for row in rows]
+        found = [values[place] for values, _ in rows]
         told.append(_short((max if is_worst else sum)(found)) if found else None)
-    counts = [int(sum(of)) for of in zip(*(row[len(SERIES) :] for row in rows), strict=True)]
-    for share in PERCENTILES.values():
-        found_at = percentile(counts, share)
+    counts = {
+        name: [sum(of) for of in zip(*(timed[name] for _, timed in rows), strict=True)] for name in TIMED
+    }
+    for name, share in PERCENTILES.values():
+        found_at = percentile(TIMED[name][0], counts[name], share)
         told.append(None if found_at is None else _short(found_at))
     return told
 
@@ -158,26 +181,3 @@ def _short(value: float) -> float:
     """A whole number as it is, and others with four digits: an hour has thousands of them."""
     rounded = value if value.is_integer() else float(f"{value:.4g}")
     return int(rounded) if rounded.is_integer() else rounded
-
-
-def bucket_of(seconds: float) -> int:
-    """Where it is counted: the number of the first bound that is not below it, or one beyond them."""
-    return bisect_left(BUCKETS, seconds)
-
-
-def percentile(counts: Sequence[int], share: float) -> float | None:
-    """The seconds that this share took at most; None: nothing was timed."""
-    total = sum(counts)
-    if not total:
-        return None
-    sought = share * total
-    below = 0
-    for number, count in enumerate(counts):
-        if count and below + count >= sought:
-            if number == len(BUCKETS):
-                break
-            # Evenly between the bounds.
-            lower = BUCKETS[number - 1] if number else 0.0
-            return lower + (BUCKETS[number] - lower) * (sought - below) / count
-        below += count
-    return BUCKETS[-1]

@@ -17,8 +17,9 @@ import pytest
 import trio
 
 from amqpgate.admin import limits, page
+from amqpgate.buckets import ADDED, CONFIRMS
 from amqpgate.telemetry.answers import Answers
-from amqpgate.telemetry.history import BUCKETS, SERIES, SLOTS, slot_at
+from amqpgate.telemetry.history import SERIES, SLOTS, slot_at
 
 from .test_http import open_window  # noqa: F401
 
@@ -90,8 +91,10 @@ async def test_it_is_small_with_an_hour_of_numbers_too(open_window: Callable[...
     numbers = random.Random(7)
     now = slot_at(time.time())
     for slot in range(now - SLOTS, now + 1):
-        took = [numbers.randrange(9) for _ in range(len(BUCKETS) + 1)]
-        window.gateway.history.rings[0].write(slot, [numbers.random() * 1e6 for _ in SERIES], took)
+        took = [numbers.randrange(9) for _ in range(len(CONFIRMS) + 1)]
+        window.gateway.history.rings[0].write(
+            slot, [numbers.random() * 1e6 for _ in SERIES], took, took[:1] * (len(ADDED) + 1)
+        )
     hour = (await window.get("/history"))[1]
     assert len(json.loads(hour)["at"]) > SLOTS - 3
     assert loaded + len(hour) < MOST
