@@ -17,6 +17,7 @@ from typing import Final, Protocol
 import attrs
 
 from amqpgate.datapath.captures import Captured
+from amqpgate.datapath.latency import LatencyCounts
 from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.datapath.tls import is_tls
@@ -315,6 +316,7 @@ class Counters(Protocol):
     failures: int
     paused: int
     throttled: int
+    latency: LatencyCounts
 
     @property
     def upcalls(self) -> int: ...
