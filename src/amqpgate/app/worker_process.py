@@ -21,6 +21,7 @@ from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server.standing import Impairment
 from amqpgate.telemetry.answers import JSON, Args, IncompleteError
 from amqpgate.telemetry.merge import Workers
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ _HEALTHY = 60.0
 PATIENCE = 2.0
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Worker:
     """One worker process, as long as it lives."""
 
@@ -136,7 +137,7 @@ class WorkerOwner(Protocol):
         """A worker tells whoever listens by this number."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class WorkerProcesses:
     """``settings.workers`` processes, each started with ``command``."""
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 import attrs
 import trio
 
 from amqpgate.telemetry.answers import JSON
+from amqpgate.values import define
 
 #: Items that wait for one subscriber at most. Each is some hundred bytes.
 MOST: Final = 256
@@ -28,7 +29,7 @@ MOST: Final = 256
 Item: TypeAlias = tuple[int, JSON]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class EventSubscriber:
     """One who listens to one stream: iterate to get the items."""
 
@@ -66,13 +67,15 @@ class EventSubscriber:
 def at_hand(items: AsyncIterator[Item]) -> Item | None:
     """The next item of a subscriber, if there is one already. Who waits for each has trio run for each."""
     if isinstance(items, trio.MemoryReceiveChannel):
-        with suppress(trio.WouldBlock, trio.EndOfChannel):
+        try:
             item: Item = items.receive_nowait()
-            return item
+        except (trio.WouldBlock, trio.EndOfChannel):
+            return None
+        return item
     return None
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Events:
     """The events of one gateway."""
 

@@ -14,10 +14,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import attrs
-
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.time_slices import TimeSlices
+from amqpgate.values import define
 
 #: What is kept.
 MINUTES: Final = 60
@@ -63,7 +62,7 @@ def slot_at(seconds: float) -> int:
     return int(seconds // STEP)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Ring:
     """The hour of one process, in memory that may be another's, too."""
 
@@ -84,7 +83,7 @@ class Ring:
         return row[1:] if row[0] == slot else None
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class History:
     """The hour of a gateway, which has one process or several."""
 

@@ -28,6 +28,7 @@ from amqpgate.gateway.transport.tasks import contained
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.sasl import Credentials
+from amqpgate.values import define
 
 if TYPE_CHECKING:
     from amqpgate.gateway.pool.pool import Pool, PoolIdentity
@@ -45,7 +46,7 @@ def load() -> None:
     importlib.import_module("amqpgate.gateway.pool.pooled_upstream")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PoolRegistry:
     """The pools of one gateway."""
 

@@ -37,7 +37,7 @@ from amqpgate.policy import Choice
 from amqpgate.protocol.header import name_of
 from amqpgate.protocol.methods import Role
 from amqpgate.telemetry.upstreams import UpstreamMetrics
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class BegunCall:
     until: float
 
 
-@attrs.define
+@define
 class Dialer:
     """The attempts of one session. ``connect`` may be called again when what it gave has failed later."""
 

@@ -17,7 +17,7 @@ from amqpgate.telemetry.history import BUCKETS, Ring, bucket_of, slot_at
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.process import resident
 from amqpgate.telemetry.time_slices import TimeSlices
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 
 @frozen
@@ -29,7 +29,7 @@ class _CountsAt:
     counts: tuple[float, ...]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class HistorySampler:
     """The sampler of one process. Nothing is counted for it as it happens."""
 
