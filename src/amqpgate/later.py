@@ -7,10 +7,13 @@ gets a stand-in, which becomes the module with the first name that is looked up 
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 import threading
 from _operator import _compare_digest
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -18,9 +21,14 @@ from typing import Final
 
 #: What speaks TLS, or computes with keys.
 OF_OPENSSL: Final = ("ssl", "hmac", "hashlib")
+#: What libraries and SCRAM ask of few: names that are not ASCII, files for a while, answers that are packed.
+OF_FEW: Final = ("idna", "unicodedata", "stringprep", "shutil", "tempfile", "gzip")
 
 #: What some ask of them that needs no OpenSSL: Python's ``secrets`` asks for this.
 _WITHOUT: Final[Mapping[str, Mapping[str, object]]] = {"hmac": {"compare_digest": _compare_digest}}
+
+#: More collections of younger objects than there are while modules are imported.
+_NEVER: Final = 1 << 30
 
 #: Held while a stand-in leaves, never while something is imported.
 _leaving: Final = threading.Lock()
@@ -31,6 +39,36 @@ def later(*names: str) -> None:
     for name in names:
         if name not in sys.modules:
             sys.modules[name] = _StandIn(name)
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """What is made meanwhile stays, most of it modules: no full collection looks at it."""
+    young, middle, old = gc.get_threshold()
+    gc.set_threshold(young, middle, _NEVER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(young, middle, old)
+
+
+def import_trio() -> None:
+    """Import trio without a search for the C library, which gives names to its threads: that runs another
+    program, and modules that nobody else asks for. What is loaded already stays as it is.
+    """
+    if "trio" in sys.modules or "ctypes.util" in sys.modules:
+        return
+    import ctypes
+
+    util = ModuleType("ctypes.util")
+    # Elsewhere trio tries the name that others have.
+    name = "libc.so.6" if "CS_GNU_LIBC_VERSION" in os.confstr_names else None
+    util.__dict__["find_library"] = lambda _name: name
+    sys.modules["ctypes.util"] = ctypes.__dict__["util"] = util
+    try:
+        import_module("trio")
+    finally:
+        del sys.modules["ctypes.util"], ctypes.__dict__["util"]
 
 
 class _StandIn(ModuleType):

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import attrs
 
+from amqpgate.values import frozen
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -73,7 +75,7 @@ def later_last(_: type, fields: list[attrs.Attribute[object]]) -> list[attrs.Att
     return sorted(fields, key=lambda field: bool(field.metadata["later"]))
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Origin:
     """Whose a record is: one per session. `Record` says what the columns of the same names mean."""
 
@@ -89,7 +91,7 @@ class Origin:
     token: str | None = None
 
 
-@attrs.frozen(kw_only=True, field_transformer=later_last)
+@frozen(kw_only=True, field_transformer=later_last)
 class Record:
     """What records of both sorts have."""
 
@@ -213,7 +215,7 @@ class Record:
     )
 
 
-@attrs.frozen(kw_only=True, field_transformer=later_last)
+@frozen(kw_only=True, field_transformer=later_last)
 class Event(Record):
     """One thing that happened."""
 
@@ -248,7 +250,7 @@ class Event(Record):
     )
 
 
-@attrs.frozen(kw_only=True, field_transformer=later_last)
+@frozen(kw_only=True, field_transformer=later_last)
 class Usage(Record):
     """What one session did with the same arguments in one window.
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 from pathlib import Path
-
-import trio
 
 from amqpgate.gateway.observers.tap.taps import TapRequest
 from amqpgate.operator.sessions import sessions
@@ -173,9 +170,8 @@ def test_taps_show_its_own_frames(make: Make, queue: str) -> None:
 def taken(subscriber: EventSubscriber) -> list[dict[str, JSON]]:
     """What a tap was shown."""
     found: list[JSON] = []
-    with contextlib.suppress(trio.WouldBlock):
-        while True:
-            found.append(subscriber._receive.receive_nowait()[1])
+    while (item := subscriber.at_hand()) is not None:
+        found.append(item[1])
     return [item for item in found if isinstance(item, dict) and item["event"] == "operation"]
 
 

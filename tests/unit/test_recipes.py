@@ -46,12 +46,12 @@ def test_new_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 COLUMN = (
     (
         "records.py",
-        "\n\n@attrs.frozen(kw_only=True, field_transformer=later_last)\nclass Record:",
+        "\n\n@frozen(kw_only=True, field_transformer=later_last)\nclass Record:",
         "\n    tenant: str | None = None",
     ),
     (
         "records.py",
-        "\n\n@attrs.frozen(kw_only=True, field_transformer=later_last)\nclass Event(Record):",
+        "\n\n@frozen(kw_only=True, field_transformer=later_last)\nclass Event(Record):",
         "\n    tenant: str | None = attrs.field(\n"
         '        default=None, metadata=_column("string", "of the user", null=True, later=True)\n'
         "    )",

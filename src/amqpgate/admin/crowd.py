@@ -11,6 +11,8 @@ from typing import Protocol
 
 import attrs
 
+from amqpgate.values import define
+
 
 class Visitor(Protocol):
     """What ends a connection."""
@@ -18,7 +20,7 @@ class Visitor(Protocol):
     def cancel(self) -> None: ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Crowd:
     """The connections of one address. A dict is a set that remembers who came first."""
 

@@ -16,6 +16,7 @@ import trio
 from amqpgate.admin.crowd import Crowd
 from amqpgate.config import Address
 from amqpgate.logs import RECURRING, log_failure
+from amqpgate.values import define
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -34,7 +35,7 @@ _NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENO
 _BREATH: Final = 0.1
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Visit:
     """One connection."""
 
@@ -51,7 +52,7 @@ class _Visit:
             stream.socket.close()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Door:
     """The way in at one address."""
 

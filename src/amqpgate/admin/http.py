@@ -28,6 +28,7 @@ from amqpgate.admin.probes import OPEN, probe_endpoints
 from amqpgate.admin.simple import IDLE, SimpleServer
 from amqpgate.admin.subject import AdminSubject
 from amqpgate.config import Address, Admin, ListenerTls
+from amqpgate.values import define
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -82,7 +83,7 @@ async def serve_admin(
         over.set()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Server:
     """Serves one address."""
 

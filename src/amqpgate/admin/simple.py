@@ -15,6 +15,7 @@ from amqpgate.admin.endpoint import Asked, EndpointAnswer, Endpoints
 from amqpgate.admin.guarding import Rules, is_trusted
 from amqpgate.admin.subject import Refused
 from amqpgate.telemetry.answers import IncompleteError
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ _PATIENCE: Final = 60.0
 _READ: Final = 4096
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SimpleServer:
     """Serves the connections of one address."""
 

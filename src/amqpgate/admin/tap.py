@@ -45,6 +45,8 @@ _REST: Final = 1.0
 _PATIENCE: Final = 30.0
 #: Bytes from which on lines are sent, though there are more.
 _AT_ONCE: Final = 64 << 10
+#: ``json.dumps`` makes one for each line.
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 def tap_handlers(subject: AdminSubject, token: Secret | None, over: trio.Event) -> list[Route]:
@@ -183,7 +185,7 @@ class _Tap(Response):
 
 
 def _line(line: Mapping[str, JSON]) -> bytes:
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    return _JSON.encode(line).encode() + b"\n"
 
 
 async def _say(send: Send, text: bytes) -> None:

@@ -36,11 +36,12 @@ from amqpgate.operator.names import CALLS, STREAMS
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args, IncompleteError
 from amqpgate.telemetry.events import EventSubscriber, Item
 from amqpgate.telemetry.history import History
+from amqpgate.values import define, frozen
 
 log = logging.getLogger(__name__)
 
 
-@attrs.frozen
+@frozen
 class _Stream:
     """A stream that somebody listens to."""
 
@@ -48,7 +49,7 @@ class _Stream:
     subscriber: EventSubscriber
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Supervisor:
     """Looks after ``settings.workers`` processes, each started with ``command``.
 

@@ -22,6 +22,7 @@ from amqpgate.gateway.server.standing import Impairment
 from amqpgate.telemetry.answers import JSON, Args, IncompleteError
 from amqpgate.telemetry.history import History
 from amqpgate.telemetry.merge import Workers
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ _HEALTHY = 60.0
 PATIENCE = 2.0
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Worker:
     """One worker process, as long as it lives."""
 
@@ -137,7 +138,7 @@ class WorkerOwner(Protocol):
         """A worker tells whoever listens by this number."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class WorkerProcesses:
     """``settings.workers`` processes, each started with ``command``."""
 

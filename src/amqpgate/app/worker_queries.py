@@ -17,6 +17,7 @@ from amqpgate.logs import log_failure
 from amqpgate.operator.queries import STREAMS, begin
 from amqpgate.telemetry.answers import JSON, encoded
 from amqpgate.telemetry.events import EventSubscriber
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ async def answer_supervisor(worker: WorkerConfig, gateway: Gateway) -> None:
             nursery.cancel_scope.cancel()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _WorkerQueries:
     gateway: Gateway
     control: WorkerControl

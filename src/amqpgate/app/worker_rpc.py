@@ -32,6 +32,7 @@ import trio
 
 from amqpgate.config import Address, Settings
 from amqpgate.logs import RECURRING
+from amqpgate.values import define, frozen
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class MessageKind(IntEnum):
     READY = 7
 
 
-@attrs.frozen
+@frozen
 class WorkerConfig:
     """What its supervisor tells a worker when it starts it."""
 
@@ -99,7 +100,7 @@ class ControlClosedError(Exception):
     """The other end is gone."""
 
 
-@attrs.define
+@define
 class WorkerControl:
     """One end of the conversation."""
 

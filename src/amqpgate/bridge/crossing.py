@@ -49,6 +49,7 @@ from amqpgate.bridge import canonical
 from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
 from amqpgate.bridge.prefetch import Prefetch
 from amqpgate.protocol.methods import Role
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -62,7 +63,7 @@ TICKET = 1
 _LEFT_OUT = (amqp.ConnectionBlocked, amqp.ConnectionUnblocked, canonical.ChannelAlert)
 
 
-@attrs.define
+@define
 class _Questions:
     """Of one channel, in the order in which the broker will answer: whether the client waits for it."""
 
@@ -72,7 +73,7 @@ class _Questions:
     resumes: int = 0
 
 
-@attrs.define
+@define
 class Crossing:
     """Of one session. It sees every method that crosses, in the canonical model, from the first on."""
 

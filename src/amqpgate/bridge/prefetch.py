@@ -27,11 +27,12 @@ from collections import deque
 
 import attrs
 
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 
-@attrs.define
+@define
 class _Channel:
     """Of limits, 0 is none."""
 
@@ -51,7 +52,7 @@ class _Channel:
     answers: deque[bool] = attrs.field(factory=deque)
 
 
-@attrs.define
+@define
 class Prefetch:
     """Of one session."""
 

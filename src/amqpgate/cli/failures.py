@@ -138,7 +138,7 @@ def ensure_free(addresses: Iterable[tuple[str, str, int]]) -> None:
     """
     for option, host, port in addresses:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            found = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         except OSError as error:
             raise Failure(f"amqpgate: {option} {host}: {error.strerror or error}", WRONG) from error
         for family, kind, protocol, _name, address in found:

@@ -14,7 +14,7 @@ import click
 from amqpgate.cli.child import in_child
 from amqpgate.cli.claims import claimed
 from amqpgate.cli.failures import WRONG, Failure, ensure_free, reported
-from amqpgate.later import OF_OPENSSL, later
+from amqpgate.later import OF_FEW, OF_OPENSSL, import_trio, later, loading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -101,7 +101,7 @@ def run(
       1  a port cannot be listened on, or a second signal cut the drain short
       2  wrong command line, settings or policies
     """
-    later(*OF_OPENSSL)
+    later(*OF_OPENSSL, *OF_FEW)
     flags = {
         "--listen": listen,
         "--policies": policies,
@@ -170,10 +170,13 @@ def _with_log(settings: Settings, log_format: LogFormat | None, log_level: LogLe
 
 def _serve(settings: Settings, take_over: bool) -> int:
     from amqpgate import logs
-    from amqpgate.app.worker_rpc import VARIABLE
     from amqpgate.telemetry.prometheus import import_prometheus
 
+    # Before anybody else imports them.
+    import_trio()
     import_prometheus()
+
+    from amqpgate.app.worker_rpc import VARIABLE
 
     logs.set_up(settings.log.format, settings.log.level)
     addresses = [("listener " + one.name, one.bind.host, one.bind.port) for one in settings.listeners]
@@ -214,13 +217,16 @@ def _run(
             log.info("%s", line)
 
     if settings.workers == 1 or is_worker:
-        from amqpgate.app import wiring
+        with contextlib.ExitStack() as start:
+            start.enter_context(loading())
+            from amqpgate.app import wiring
 
-        def started(gateway: Gateway) -> None:
-            if not is_worker:
-                say(_told(settings, gateway.policies), gateway.addresses)
+            def started(gateway: Gateway) -> None:
+                start.close()
+                if not is_worker:
+                    say(_told(settings, gateway.policies), gateway.addresses)
 
-        return wiring.run(settings, on_started=started, take_over=take_over)
+            return wiring.run(settings, on_started=started, take_over=take_over)
 
     import trio
 

@@ -9,6 +9,7 @@ import attrs
 
 from amqpgate.datapath.latency import LatencyCounts
 from amqpgate.datapath.tables import ScanResult
+from amqpgate.values import define
 
 #: Bytes per read, into one shared scratch. The more, the fewer wake-ups and system calls; the longer others
 #: wait, too. As a part of what a message costs with 256 KiB: 128 KiB 1.00 to 1.23, 512 KiB 0.84 to 1.00
@@ -36,7 +37,7 @@ TURN = 1e-3
 ROUND = 2e-3
 
 
-@attrs.define
+@define
 class PumpCounters:
     """What the pump did, for metrics."""
 

@@ -22,7 +22,7 @@ from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.datapath.tls import is_tls
 from amqpgate.errors import AmqpgateError
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 Bytes = bytes | bytearray | memoryview
 
@@ -396,7 +396,7 @@ class Pump(Protocol):
         """
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class Party:
     """What enters the data path as one, and leaves it as one: a session's relay, or a link."""
 

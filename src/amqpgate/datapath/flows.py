@@ -18,6 +18,7 @@ from amqpgate.datapath.meters import Meter
 from amqpgate.datapath.rewrites import Rewrite
 from amqpgate.datapath.tables import FLOW_KEY_BYTES, FLOWS, Action, Contexts, Show, Side
 from amqpgate.datapath.trace_context import Carried, carried
+from amqpgate.values import define
 
 #: Bytes of a bucket in memory that is shared: tokens and time, both doubles.
 LEVEL: Final = 16
@@ -90,7 +91,7 @@ class Bucket:
         return now if self.tokens > 0 else now - self.tokens / self.rate + 1 / self.rate
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class CaptureGate:
     """Whether messages may be captured. Shared by the flows of those who take them; they shut it when they
     are full."""
@@ -106,7 +107,7 @@ class CaptureGate:
         self.is_shut = False
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Flow:
     """One set of publish arguments: what happens to such messages, and what passed."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import attrs
-
 from amqpgate.datapath.engine import Bytes, LinkEndpoint, Party, PeerGoneError, PooledEndpoint
 from amqpgate.datapath.tables import Side
+from amqpgate.values import define
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class Link(Party):
     """One link in the data path.
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import attrs
 
+from amqpgate.values import define
 
-@attrs.define(eq=False)
+
+@define(eq=False)
 class Meter:
     """Messages and bytes that were counted, and when. Flows that count for the same thing may share one.
 

@@ -19,11 +19,12 @@ from amqpgate.datapath.engine import (
 )
 from amqpgate.datapath.scanner import Channels, Lane
 from amqpgate.datapath.tables import Side
+from amqpgate.values import define
 
 __all__ = ["End", "HandedOverSocket", "Handler", "Party", "Relay"]
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class Relay(Party):
     """One session in the data path."""
 

@@ -28,12 +28,13 @@ from bisect import bisect_right
 import attrs
 
 from amqpgate.datapath.tables import GETS, MOST_STRETCHES, SILENT_TAGS
+from amqpgate.values import define
 
 #: No delivery tag is as large.
 _NEVER = 1 << 62
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Unacked:
     """Of one channel."""
 

@@ -29,6 +29,7 @@ from amqpgate.gateway.session.session import Session
 from amqpgate.operator.session_detail import names_of
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
+from amqpgate.values import define
 
 #: Edges that are told, those with most messages; and those that are added up for that.
 MOST: Final = 1000
@@ -42,7 +43,7 @@ Node: TypeAlias = tuple[Literal["principal", "exchange", "queue"], str | None]
 _Place: TypeAlias = tuple[str, str, Node, Node]
 
 
-@attrs.define(weakref_slot=False)
+@define(weakref_slot=False)
 class _Edge:
     messages: int = 0
     byte_count: int = 0
@@ -59,7 +60,7 @@ class _Edge:
             self.upstream_users[upstream_user] = None
 
 
-@attrs.define
+@define
 class _Sum:
     edges: dict[_Place, _Edge] = attrs.field(factory=dict)
     left_out: int = 0

@@ -19,6 +19,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from amqpgate.logs import log_failure
+from amqpgate.values import define
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 PARTS: Final = ("audit", "decisions", "metrics", "mirrors", "taps", "traces")
 
 
-@attrs.define
+@define
 class Faults:
     """Of one process, by part."""
 

@@ -20,6 +20,7 @@ import attrs
 from amqpgate.buckets import ADDED, CONFIRMS, Bounds, percentile
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.time_slices import TimeSlices
+from amqpgate.values import define
 
 #: What is kept.
 MINUTES: Final = 60
@@ -77,7 +78,7 @@ def slot_at(seconds: float) -> int:
     return int(seconds // STEP)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Ring:
     """The hour of one process, in memory that may be another's, too."""
 
@@ -120,7 +121,7 @@ class Ring:
         return crc32(self._memory[at : at + _ROW]) or 1
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class History:
     """The hour of a gateway, which has one process or several."""
 

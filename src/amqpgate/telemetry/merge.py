@@ -16,6 +16,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from amqpgate.values import define
+
 #: A sum of times, or of answers to yes or no, would tell nothing.
 HOW: Final[dict[str, Callable[[float, float], float]]] = {
     # The worker that is furthest behind.
@@ -39,7 +41,7 @@ def _add(one: float, other: float) -> float:
     return one + other
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Merged:
     """Families by name, each with its samples."""
 
@@ -71,7 +73,7 @@ class Merged:
             yield metric
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Workers:
     """What the workers have said, by number, and what those had counted that are gone."""
 

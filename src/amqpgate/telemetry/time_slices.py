@@ -8,11 +8,13 @@ from typing import Final
 import attrs
 import trio
 
+from amqpgate.values import define
+
 #: Seconds of work between turns: what messages wait for it at most.
 TURN: Final = 50e-6
 
 
-@attrs.define
+@define
 class TimeSlices:
     """Of one such work, from now on."""
 

@@ -21,7 +21,7 @@ import attrs
 import yaml
 
 from amqpgate.errors import NOT_YAML, ConfigError
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 Kind = Literal["string", "boolean", "integer", "number", "null"]
 
@@ -138,7 +138,7 @@ def compose(data: bytes | str, file: str, *, bounds: NumberBounds | None = None)
         raise ConfigError(f"{NOT_YAML}: {str(error).splitlines()[0]}", file=file) from None
 
 
-@attrs.define
+@define
 class _Open:
     """A collection whose end has not been seen."""
 

@@ -196,7 +196,10 @@ async def test_whoever_leaves_is_forgotten(
     else:
         for client in clients:
             client.takes = trio.Event()
+        for _ in clients:
+            # They share a subscriber: each takes what is there.
             stage.workers.subscriber.put(OPERATION)
+            await trio.testing.wait_all_tasks_blocked()
         await trio.sleep(40)
     await trio.testing.wait_all_tasks_blocked()
     assert [name for name, _ in stage.workers.asked].count("over") == MOST_TAPS

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 from collections.abc import Callable
 
 import attrs
-import trio
 
 from amqpgate.gateway.observers.tap.taps import Tap, TapRequest
 from amqpgate.policy.engine.taps import parse
@@ -61,9 +59,8 @@ class Watch:
 
         def take() -> list[JSON]:
             found = []
-            with contextlib.suppress(trio.WouldBlock):
-                while True:
-                    found.append(self.subscriber._receive.receive_nowait()[1])
+            while (item := self.subscriber.at_hand()) is not None:
+                found.append(item[1])
             return found
 
         taken = [item for item in self.stage.running.call(take) if isinstance(item, dict)]

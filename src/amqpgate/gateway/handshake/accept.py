@@ -40,6 +40,7 @@ from amqpgate.logs import RECURRING
 from amqpgate.policy import SelectedPolicies, SessionDeniedError
 from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import Metrics
+from amqpgate.values import define
 
 if TYPE_CHECKING:
     from amqpgate.gateway.observers.trace.tracer import Tracer
@@ -49,7 +50,7 @@ log = logging.getLogger(__name__)
 TOO_MANY = "there are too many connections, or handshakes"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Connections:
     """How many connections of clients there are, sessions included, and how they ended."""
 
@@ -73,7 +74,7 @@ class Connections:
         self.metrics.ended(outcome)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Acceptor:
     """Brings about the sessions of one gateway."""
 

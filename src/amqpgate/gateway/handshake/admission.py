@@ -40,7 +40,7 @@ from amqpgate.policy import (
     SharedLimit,
     denial_text,
 )
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 if TYPE_CHECKING:
     from amqpgate.gateway.observers.audit.audit import AuditTrail
@@ -158,7 +158,7 @@ class ConnectionPolicies:
         return text
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class AdmissionControl:
     """The admission of one gateway's connections."""
 

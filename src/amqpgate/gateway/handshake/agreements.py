@@ -15,7 +15,7 @@ from amqpgate.gateway.upstream.broker_side import tune_for
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import MAX_CHANNELS, Tune, negotiate, too_small
 from amqpgate.protocol.sasl import repeatable, with_both_plain
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Offers that are kept, of one listener and of all.
@@ -120,7 +120,7 @@ class Offer:
         return Agreement((client, broker), frame)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Agreements:
     """Those of one listener."""
 

@@ -37,6 +37,7 @@ from amqpgate.logs import RECURRING
 from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class NotEstablishedError(AmqpgateError):
         self.outcome = outcome
 
 
-@attrs.define
+@define
 class ClientArrival:
     """Receives one connection. ``receive`` returns both open hops or raises ``NotEstablishedError``.
 

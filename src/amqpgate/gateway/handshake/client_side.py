@@ -33,7 +33,7 @@ from amqpgate.policy import Principal, SelectedPolicies
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -72,7 +72,7 @@ def _read(properties: Table) -> ClientProperties:
 SAID: Final = Derived(_read)
 
 
-@attrs.define
+@define
 class ClientHandshake:
     """One client, from its protocol header to open-ok.
 

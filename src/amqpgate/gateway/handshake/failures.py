@@ -13,6 +13,7 @@ import attrs
 
 from amqpgate.logs import about
 from amqpgate.telemetry.faults import contained
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ SAMPLE: Final = 10
 _ADDRESSES: Final = 1024
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class HandshakeFailures:
     """The log of failed handshakes of a gateway. Times are seconds of a clock that never goes back."""
 

@@ -54,6 +54,7 @@ from amqpgate.gateway.transport.stepper import Stepper
 from amqpgate.gateway.transport.tls import identity, serve_tls
 from amqpgate.gateway.upstream.first_call import FirstCall
 from amqpgate.policy import SelectedPolicies
+from amqpgate.values import define
 from amqpgate.wire.dialects import HEADER_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -92,7 +93,7 @@ _STAGES: Final = (
 )
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class FastHandshake(Stepper):
     """The handshake of one connection, while it is like others."""
 

@@ -16,6 +16,7 @@ from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.upstream.cluster import Destination
 from amqpgate.policy import SelectedPolicies
+from amqpgate.values import define
 
 
 class Conversations(Protocol):
@@ -39,7 +40,7 @@ class Conversations(Protocol):
         """It is over so; None: it is a session."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class FastPath:
     """The fast path of one listener."""
 

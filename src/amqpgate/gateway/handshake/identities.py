@@ -23,7 +23,7 @@ from amqpgate.gateway.session.session_token import Bearers, SessionToken, TokenI
 from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.gateway.upstream.client import Client, RefusedError, refusal_of_login
 from amqpgate.protocol.sasl import EXTERNAL, credentials
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class LoggingIn(Client, Protocol):
         """Wait until the client may log in, or refuse it."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class UnverifiedTokens:
     """Passwords that look like tokens and that nobody here verifies: they are counted, and told once."""
 

@@ -50,6 +50,7 @@ from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.cluster import Cluster, Destination
 from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, ask_once
 from amqpgate.protocol.sasl import EXTERNAL, REPEATABLE, SaslWatcher
+from amqpgate.values import define
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from amqpgate.gateway.pool.pool import Pool
 
 
-@attrs.define
+@define
 class LateBinding:
     """The handshake of one client that must speak first. ``run`` returns when both hops are open."""
 

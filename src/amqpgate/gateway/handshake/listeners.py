@@ -30,11 +30,12 @@ from amqpgate.gateway.transport.connecting import is_paced, prepare_listening
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.listener import BACKLOG, Accepting, ListeningSocket
 from amqpgate.gateway.transport.reuseport import choose_all, choose_among
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Listeners:
     """The listening sockets of one gateway."""
 

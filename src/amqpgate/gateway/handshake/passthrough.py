@@ -56,6 +56,7 @@ from amqpgate.gateway.upstream.own_login import secure_ok
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.login import Exchange
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -63,7 +64,7 @@ M = TypeVar("M", bound=Method)
 N = TypeVar("N", bound=Method)
 
 
-@attrs.define
+@define
 class Passthrough:
     """The handshake of one client whose broker is known. ``run`` returns when both hops are open."""
 

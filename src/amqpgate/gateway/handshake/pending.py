@@ -26,6 +26,7 @@ import attrs
 from amqpgate.gateway.transport.fiber import Interrupted
 from amqpgate.gateway.transport.memory_trim import MANY, Tide
 from amqpgate.gateway.transport.waiting import CancelScope, Interruptible
+from amqpgate.values import define
 
 #: Bits of an IPv6 address that tell hosts apart.
 _HOST_BITS: Final = 64
@@ -45,7 +46,7 @@ class Silence(IntEnum):
 _SILENT: Final = Silence.SILENT
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PendingHandshake:
     """One connection that is not logged in yet."""
 
@@ -89,7 +90,7 @@ class PendingHandshake:
         self.cancel()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PendingHandshakes:
     """All pending handshakes of a gateway. A dict is a set that remembers who came first."""
 

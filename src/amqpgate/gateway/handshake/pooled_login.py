@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+<<<<<<< HEAD
 import attrs
 
 from amqpgate.config import Upstream
+=======
+>>>>>>> weigh
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.pool.dial import Preauthenticated, part_with
 from amqpgate.gateway.pool.registry import PoolRegistry
@@ -22,6 +25,7 @@ from amqpgate.gateway.upstream.own_login import LoginRefusedError, own_credentia
 from amqpgate.policy import SelectedPolicies
 from amqpgate.policy.kinds.compatibility import for_upstream
 from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, credentials
+from amqpgate.values import frozen
 
 if TYPE_CHECKING:
     from amqpgate.gateway.pool.pool import Pool
@@ -37,7 +41,7 @@ def needs_own(policies: SelectedPolicies, to: Destination) -> bool:
     return compatibility is not None and compatibility.claim_check is not None
 
 
-@attrs.frozen
+@frozen
 class PooledLogin:
     """The login of one client."""
 

@@ -39,6 +39,7 @@ from amqpgate.gateway.upstream.router import Router
 from amqpgate.logs import RECURRING
 from amqpgate.policy import Choice
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN, credentials
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ log = logging.getLogger(__name__)
 PATIENCE: Final = 5.0
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Principals:
     """Finds the user that policies judge, where the upstream or the route has a login of its own."""
 

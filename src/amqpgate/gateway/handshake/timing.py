@@ -6,8 +6,10 @@ import time
 
 import attrs
 
+from amqpgate.values import define
 
-@attrs.define(eq=False)
+
+@define(eq=False)
 class HandshakeTiming:
     """Of one connection, from its accept on. Times are in nanoseconds since 1970."""
 

@@ -20,6 +20,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import PEEKED_HEADER, Show
 from amqpgate.policy import Peek
 from amqpgate.policy.engine.from_method import content_of
+from amqpgate.values import define
 from amqpgate.wire.codec import ContentHeader, encode_header
 
 #: What adding up shares may lose.
@@ -30,7 +31,7 @@ _MOST_EVERY = 1_000_000_000
 _GOLDEN = (5**0.5 - 1) / 2
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Sampler:
     """Chooses a share of the messages of all sessions of a process that one document is about."""
 
@@ -66,7 +67,7 @@ class Sampler:
         return True
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Sampling:
     """Which messages of its flows a session is shown, to choose among them."""
 

@@ -29,6 +29,7 @@ import attrs
 
 from amqpgate.digests import blake2b
 from amqpgate.telemetry.history import RING
+from amqpgate.values import define
 
 if TYPE_CHECKING:
     from amqpgate.datapath.scanner import Bucket
@@ -52,7 +53,7 @@ def _size(workers: int) -> int:
     return SLOTS * (_SLOT + 2 * _USES.size * workers) + RING * workers
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Slot:
     """A slot that this process uses."""
 
@@ -86,7 +87,7 @@ class Slot:
             self.shared.use(self.slot, -1)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SharedMemory:
     """The shared memory as one process sees it; ``worker`` is its number, and -1 for the supervisor."""
 

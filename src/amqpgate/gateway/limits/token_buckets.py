@@ -16,6 +16,7 @@ from amqpgate.datapath.tables import Contexts, Show
 from amqpgate.gateway.limits.shared_memory import SharedMemory, Slot
 from amqpgate.policy import Peek, Quantity, SharedLimit
 from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
+from amqpgate.values import define
 
 #: Buckets that nobody uses any more and that are not full yet, at most. Beyond that the one that was left
 #: first is forgotten, and whoever comes back to it finds it full: some 1 KiB each.
@@ -38,7 +39,7 @@ BYTES: tuple[Quantity, ...] = ("bytes", "deliver_bytes")
 ALWAYS: Final = Peek(always=True)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SharedBucket:
     """What those who share a limit have in common."""
 
@@ -174,7 +175,7 @@ class SharedBucket:
         return max(0.0, -self.buckets[quantity].tokens / rate)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SessionLimits:
     """What all sessions with the same limits have in common, and is kept once."""
 
@@ -261,7 +262,7 @@ def _header_names(names: frozenset[str]) -> tuple[bytes, ...]:
     return tuple(sorted(name.encode() for name in names))
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class TokenBuckets:
     """Buckets by limit.
 

@@ -6,12 +6,14 @@ from typing import Final
 
 import attrs
 
+from amqpgate.values import define
+
 #: Failures in a row, and seconds that are waited then.
 MOST: Final = 5
 REST: Final = 10.0
 
 
-@attrs.define
+@define
 class Circuit:
     """Of one store. Times are in seconds, on any clock that only goes forward."""
 

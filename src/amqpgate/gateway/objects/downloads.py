@@ -17,6 +17,7 @@ import attrs
 
 from amqpgate.gateway.objects.store import ObjectLostError, ObjectStore, StoreError
 from amqpgate.gateway.objects.threads import StoreThreads, Work
+from amqpgate.values import define, frozen
 
 #: Bytes of all bodies of one process that wait in files. One that is larger has the room to itself.
 MOST_SPOOLED: Final = 4 << 30
@@ -24,7 +25,7 @@ MOST_SPOOLED: Final = 4 << 30
 CHUNK: Final = 256 * 1024
 
 
-@attrs.frozen
+@frozen
 class WantedBody:
     """A body, and what it must be."""
 
@@ -34,7 +35,7 @@ class WantedBody:
     digest: str
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SpoolRoom:
     """How much is in files. Of one owner it is half at most, or one body: who does not read keeps no others
     waiting. Owners take turns."""
@@ -75,7 +76,7 @@ class SpoolRoom:
         return None
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Download:
     """Of one message. The gateway's thread alone calls it, and is called."""
 

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, Protocol, cast
 
-import attrs
-
 from amqpgate.gateway.objects.store import ObjectLostError, Stored, StoreError, Unfinished
 from amqpgate.policy.kinds.claim_check import StoreAddress
+from amqpgate.values import define
 
 #: Seconds until a store must have taken a connection.
 _CONNECT: Final = 10.0
@@ -47,7 +46,7 @@ class _S3Client(Protocol):
     def get_paginator(self, name: str) -> _Paginator: ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class S3Store:
     """One prefix of a bucket. Threads may share it."""
 

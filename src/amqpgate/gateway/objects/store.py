@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-import attrs
-
 from amqpgate.errors import AmqpgateError
+from amqpgate.values import frozen
 
 
 class StoreError(AmqpgateError):
@@ -18,7 +17,7 @@ class ObjectLostError(StoreError):
     """The object is not there, or is not what was put there. It will not be, either."""
 
 
-@attrs.frozen
+@frozen
 class Stored:
     """An object, as the store lists it."""
 
@@ -28,7 +27,7 @@ class Stored:
     since: float
 
 
-@attrs.frozen
+@frozen
 class Unfinished:
     """An upload that was neither completed nor aborted."""
 

@@ -16,6 +16,7 @@ from amqpgate.gateway.objects.threads import StoreThreads
 from amqpgate.gateway.objects.uploads import Upload, Uploaded, UploadSlots
 from amqpgate.policy.kinds.claim_check import ClaimCheck, StoreAddress
 from amqpgate.telemetry.claims import ClaimMetrics
+from amqpgate.values import define
 
 #: Makes a store; it may block.
 Connect: TypeAlias = Callable[[StoreAddress, float], ObjectStore]
@@ -23,7 +24,7 @@ Connect: TypeAlias = Callable[[StoreAddress, float], ObjectStore]
 _RESTING: Final = "the object store has failed again and again, and is not asked for some seconds"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Lazy:
     """A store that is connected at its first call, in a thread."""
 
@@ -64,7 +65,7 @@ class _Lazy:
         return self._get().unfinished()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ObjectStores:
     """Of one gateway."""
 

@@ -14,6 +14,7 @@ import trio
 
 from amqpgate.gateway.objects.store import StoreError
 from amqpgate.logs import log_failure
+from amqpgate.values import define
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class Work(Enum):
 THREADS: Final = {Work.PUT: 8, Work.GET: 8, Work.FILE: 2}
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Pool:
     """Threads for one kind of work. No process waits for them at its end: a store may be silent for long."""
 
@@ -59,7 +60,7 @@ class _Pool:
             work()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class StoreThreads:
     """Of one gateway. They start when they are first needed."""
 

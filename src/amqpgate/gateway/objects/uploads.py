@@ -26,6 +26,7 @@ import trio
 from amqpgate.gateway.objects.store import PART, ObjectStore, StoreError
 from amqpgate.gateway.objects.threads import StoreThreads, Work
 from amqpgate.logs import log_failure
+from amqpgate.values import define, frozen
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 MOST_UPLOADS: Final = 16
 
 
-@attrs.frozen
+@frozen
 class Uploaded:
     """What is there now."""
 
@@ -43,7 +44,7 @@ class Uploaded:
     digest: str
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Sent:
     """What the threads know of one upload: they work on it one after the other."""
 
@@ -83,7 +84,7 @@ class _Sent:
                 self.store.delete(self.key)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Upload:
     """Of one message. The gateway's thread alone calls it, and is called."""
 
@@ -189,7 +190,7 @@ class Uploader(Protocol):
         """It is late, and others wait: give the place back."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class UploadSlots:
     """How many uploads there may be at once; who comes later waits in line.
 

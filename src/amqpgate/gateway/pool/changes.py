@@ -7,8 +7,10 @@ from collections.abc import Callable
 import attrs
 import trio
 
+from amqpgate.values import define
 
-@attrs.define(eq=False, weakref_slot=False)
+
+@define(eq=False, weakref_slot=False)
 class Changes:
     """Wakes whoever waits for a condition, each time that something has changed which it may rest on."""
 

@@ -19,6 +19,8 @@ from enum import Enum
 
 import attrs
 
+from amqpgate.values import define
+
 
 class NumberState(Enum):
     """What a number is at."""
@@ -38,7 +40,7 @@ class NumberState(Enum):
     CLOSING = "closing"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ChannelNumbers:
     """1 to ``most``. Each is in one state; of each state the lowest and highest are at hand."""
 

@@ -30,13 +30,14 @@ import attrs
 from amqpgate.config import Pooling
 from amqpgate.datapath.scanner import Bucket
 from amqpgate.protocol.sasl import Credentials
+from amqpgate.values import define
 
 #: Proofs, and sources that have failed, that are remembered: some 200 and 400 bytes each.
 MOST_PROOFS: Final = 10_000
 MOST_SOURCES: Final = 10_000
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class CredentialCache:
     """The logins of one upstream, in one process."""
 

@@ -19,6 +19,7 @@ from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer, UpstreamUnava
 from amqpgate.gateway.upstream.own_login import LoginRefusedError, NotLetInError, log_in, open_vhost
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.sasl import Credentials
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 
@@ -33,7 +34,7 @@ _CAPABILITIES = (
 )
 
 
-@attrs.frozen
+@frozen
 class Preauthenticated:
     """Logged in; its virtual host is not open yet."""
 
@@ -41,7 +42,7 @@ class Preauthenticated:
     asked: amqp.ConnectionTune
 
 
-@attrs.frozen
+@frozen
 class Opened:
     """It may be used."""
 
@@ -151,7 +152,7 @@ async def part_with(hop: MethodStream, why: str, deadline_in: float) -> None:
         hop.close()
 
 
-@attrs.frozen
+@frozen
 class PoolDialer:
     """Opens the connections of one login in one virtual host."""
 

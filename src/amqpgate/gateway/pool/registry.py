@@ -29,6 +29,7 @@ from amqpgate.gateway.upstream.cluster import Destination
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.sasl import Credentials
+from amqpgate.values import define
 
 if TYPE_CHECKING:
     from amqpgate.gateway.pool.pool import Pool, PoolIdentity
@@ -46,7 +47,7 @@ def load() -> None:
     importlib.import_module("amqpgate.gateway.pool.pooled_upstream")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PoolRegistry:
     """The pools of one gateway."""
 

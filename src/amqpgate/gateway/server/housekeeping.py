@@ -24,11 +24,12 @@ from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.token_sessions import TokenSessions
 from amqpgate.gateway.transport.memory_trim import MANY_BLOCKS, Tide, collect, give_back
 from amqpgate.telemetry.faults import FAULTS
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Housekeeping:
     """The housekeeping of one gateway."""
 

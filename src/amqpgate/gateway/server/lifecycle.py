@@ -24,11 +24,12 @@ from amqpgate.gateway.session.drain import Drain, Times
 from amqpgate.gateway.session.graceful_close import LOOK
 from amqpgate.gateway.session.session import Session
 from amqpgate.telemetry.events import Events
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Lifecycle:
     """The lifecycle of one gateway."""
 

@@ -8,8 +8,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-import attrs
-
 from amqpgate.config import Settings
 from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
@@ -17,6 +15,7 @@ from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.upstream.router import Router
 from amqpgate.policy import PolicySet, SessionAccess
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +23,7 @@ log = logging.getLogger(__name__)
 _NOBODY: Final[Mapping[str, SessionAccess]] = MappingProxyType({})
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PolicyControl:
     """The policies of one gateway."""
 

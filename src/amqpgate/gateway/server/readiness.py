@@ -7,9 +7,10 @@ import trio
 from prometheus_client import Gauge
 
 from amqpgate.gateway.server.standing import Impairment
+from amqpgate.values import define
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Readiness:
     """The readiness of one gateway."""
 

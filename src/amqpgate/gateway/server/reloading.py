@@ -27,6 +27,7 @@ from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.loader import Stamp, stamp
 from amqpgate.telemetry.policies import PolicyMetrics
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ _REST: Final = 100
 _LONGEST: Final = 30.0
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Reloading:
     """Reads one gateway's policies again."""
 

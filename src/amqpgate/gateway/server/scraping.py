@@ -15,9 +15,10 @@ from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.memory_reserve import ReserveMetrics
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.readings import Totals
+from amqpgate.values import define
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Scraper:
     """Reads one gateway."""
 

@@ -41,6 +41,7 @@ from amqpgate.gateway.session.queue_question import QueueQuestion
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.policy.engine.operations import SERVER_NAMED, Operation
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -94,7 +95,7 @@ def check_name(state: SessionChannel, channel: int, method: Method) -> None:
         )
 
 
-@attrs.define(weakref_slot=False)
+@define(weakref_slot=False)
 class SessionChannel(ChannelPublishes):
     """What the control plane remembers of an open channel."""
 
@@ -178,7 +179,7 @@ class SessionChannel(ChannelPublishes):
         return is_given
 
 
-@attrs.define(weakref_slot=False)
+@define(weakref_slot=False)
 class SessionChannels:
     """The channels of one session. It has to be small: what few of them need is None until then."""
 

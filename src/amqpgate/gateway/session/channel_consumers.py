@@ -10,6 +10,7 @@ import attrs
 
 from amqpgate.gateway.session.channel_prefetch import ChannelPrefetch
 from amqpgate.policy import Operation
+from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: The queue that stands for direct replies (RabbitMQ's direct reply-to).
@@ -23,7 +24,7 @@ ACKS: Final = 1
 SILENT: Final = 2
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SessionConsumer:
     """One consumer that the client has asked for."""
 
@@ -43,7 +44,7 @@ def is_for_replies(operation: Operation) -> bool:
     return (operation.queue or "").startswith(REPLIES)
 
 
-@attrs.define
+@define
 class ChannelConsumers:
     """The consumers of one channel."""
 

@@ -28,11 +28,12 @@ from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.channel_prefetch import ChannelPrefetch
 from amqpgate.gateway.session.held_deliveries import HeldDeliveries
 from amqpgate.gateway.session.shown_deliveries import ShownDeliveries
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ChannelFlows:
     """The channels of one session that are stopped, or limited here."""
 

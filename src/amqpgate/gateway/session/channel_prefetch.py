@@ -37,7 +37,7 @@ from typing import Final
 
 import attrs
 
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -62,7 +62,7 @@ class _Limit:
     had_consumers: bool = True
 
 
-@attrs.define
+@define
 class _Consumer:
     """One that acknowledges."""
 
@@ -93,7 +93,7 @@ class _Consumer:
         self.is_there = True
 
 
-@attrs.define
+@define
 class _Tags:
     """Which of the client's consumers each one is that the broker names."""
 
@@ -134,7 +134,7 @@ class _Tags:
         return client
 
 
-@attrs.define
+@define
 class ChannelPrefetch:
     """One channel. Its size is that of the consumers which it is told to remember."""
 

@@ -49,13 +49,14 @@ from amqpgate.gateway.session.session import Session
 from amqpgate.logs import about
 from amqpgate.policy.kinds.rate import DELIVERED
 from amqpgate.protocol.frames import body_frames, encode_frame
+from amqpgate.values import define
 from amqpgate.wire.codec import decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ClaimedDeliveries:
     """Those of one session."""
 

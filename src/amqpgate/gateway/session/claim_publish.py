@@ -44,6 +44,7 @@ from amqpgate.gateway.session.rewriter import fitting
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import Compatibility
 from amqpgate.protocol.frames import encode_frame
+from amqpgate.values import define
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -54,7 +55,7 @@ LONG: Final = 60.0
 _TOO_SLOW: Final = "the client, or others before it, did not give the message's body in time"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PublishClaim:
     """One publish."""
 
@@ -114,7 +115,7 @@ class PublishClaim:
         self._claims.failed(self, _TOO_SLOW)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PublishClaims:
     """Those of one session."""
 

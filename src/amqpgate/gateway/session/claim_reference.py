@@ -22,6 +22,7 @@ import attrs
 
 from amqpgate.errors import ConfigError
 from amqpgate.policy import Peek
+from amqpgate.values import frozen
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import EMPTY_TABLE
@@ -42,7 +43,7 @@ _KEY: Final = re.compile(r"[0-9a-f]{16}/[0-9a-f]{32}\Z")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
-@attrs.frozen
+@frozen
 class Reference:
     """An object that holds a body."""
 
@@ -61,7 +62,7 @@ def new_key(vhost: str) -> str:
     )
 
 
-@attrs.frozen
+@frozen
 class ClaimKeys:
     """What references are signed with."""
 

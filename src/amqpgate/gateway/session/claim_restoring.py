@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import attrs
-
 from amqpgate.datapath.tables import OPEN
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.objects.downloads import Download
@@ -14,11 +12,12 @@ from amqpgate.gateway.session.held_deliveries import HeldDelivery
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.session import Session
 from amqpgate.protocol.frames import encode_frame
+from amqpgate.values import define
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Restoring:
     """One reference."""
 

@@ -6,11 +6,13 @@ from typing import Final
 
 import attrs
 
+from amqpgate.values import define
+
 #: Bytes of frames that are kept of one session and side. With more, that side waits as a whole.
 ROOM: Final = 1 << 20
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class KeptFrames:
     """Of one session and side, by channel."""
 

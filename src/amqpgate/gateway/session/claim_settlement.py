@@ -14,10 +14,11 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.observer import Sees, Sent
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.settlement import Settling
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class HiddenDeliveries:
     """Those of one session: one at most on each channel."""
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import attrs
-
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.objects.stores import ObjectStores
 from amqpgate.gateway.session.claim_delivery import ClaimedDeliveries
 from amqpgate.gateway.session.claim_publish import PublishClaims
 from amqpgate.gateway.session.claim_reference import ClaimKeys
 from amqpgate.gateway.session.session import Session
+from amqpgate.values import frozen
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SessionClaims:
     """Both directions."""
 
@@ -49,7 +48,7 @@ class SessionClaims:
         self.deliveries.end()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ClaimChecks:
     """Those of one gateway."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import attrs
-
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.values import define
 
 
-@attrs.define(weakref_slot=False)
+@define(weakref_slot=False)
 class ChannelClose:
     """The closes of one channel that wait for their answers, in both directions."""
 

@@ -12,7 +12,7 @@ from amqpgate.errors import Forced
 from amqpgate.gateway.session.drain import Times
 from amqpgate.gateway.session.graceful_close import LOOK, GracefulClose
 from amqpgate.gateway.session.session_end import CloseState
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 if TYPE_CHECKING:
     from amqpgate.gateway.session.session import Session
@@ -25,7 +25,7 @@ class _ForcedClose:
     until: float
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ForcedCloses:
     """Of one gateway."""
 

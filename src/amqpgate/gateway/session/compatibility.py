@@ -35,6 +35,7 @@ from amqpgate.gateway.session import quorum_queues
 from amqpgate.policy.engine.naming import precondition_failed
 from amqpgate.policy.kinds.compatibility import Compatibility
 from amqpgate.policy.kinds.quorum import quorum_for
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -67,7 +68,7 @@ _DELAYED: Final = "x-delayed-message"
 _DELAYED_TYPE: Final = "x-delayed-type"
 
 
-@attrs.frozen
+@frozen
 class Adapted:
     """A method as the broker gets it."""
 

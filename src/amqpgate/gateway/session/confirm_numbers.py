@@ -18,12 +18,14 @@ from bisect import bisect_left
 
 import attrs
 
+from amqpgate.values import define
+
 #: Entries that are kept at most, some 100 bytes each: so many refusals apart from each other while the
 #: broker has not confirmed what lies before them.
 PLACES = 65536
 
 
-@attrs.define
+@define
 class ConfirmNumbers:
     """From the broker's numbers to the client's, from the channel's first refusal on."""
 

@@ -27,8 +27,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import attrs
-
 from amqpgate.datapath.engine import PeerGoneError
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
@@ -40,7 +38,7 @@ from amqpgate.gateway.session.observer import Denial
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.policy import Operation, Principal, Verdict, denial_text
 from amqpgate.policy.engine.from_method import operation_of
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -59,7 +57,7 @@ class _Denied:
     verdict: Verdict
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class Consumers:
     """The consumers of one session."""
 

@@ -25,6 +25,7 @@ from amqpgate.gateway.session.delayed_messages import DELAY, delay_of, into_ladd
 from amqpgate.gateway.session.recent_deliveries import DELIVERED
 from amqpgate.policy import Compatibility, Peek
 from amqpgate.protocol.frames import encode_frame, method_frame
+from amqpgate.values import define, frozen
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -42,7 +43,7 @@ _Sent: TypeAlias = "amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn"
 _NOTHING_AROUND: Final = (b"", b"")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Delays:
     """Of one session. Bounded by its channels, and by `MOST_EXCHANGES`."""
 
@@ -160,7 +161,7 @@ class Delays:
         return out_of_ladder(method, header)
 
 
-@attrs.frozen
+@frozen
 class Delayed:
     """What the broker gets for a message that is delayed."""
 

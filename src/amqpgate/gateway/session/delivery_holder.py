@@ -56,6 +56,7 @@ from amqpgate.gateway.session.held_deliveries import (
 from amqpgate.gateway.session.held_references import HeldReferences, before_references
 from amqpgate.gateway.session.settlement import Settling
 from amqpgate.protocol.frames import method_frame
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -63,7 +64,7 @@ from amqpgate.wire.method import Method
 _TOO_MANY_GIVEN: Final = f"more than {MOST_GIVEN} deliveries went back to the queue in one transaction"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class DeliveryHolder:
     """Keeps deliveries of one session, and lets them pass."""
 

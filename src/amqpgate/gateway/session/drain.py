@@ -19,7 +19,7 @@ import attrs
 
 from amqpgate.gateway.session.graceful_close import GracefulClose
 from amqpgate.gateway.session.session_end import CloseState
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,7 +52,7 @@ def staying(connections: int, after: float, times: Times) -> int:
     return math.ceil(connections * (1 - after / times.slices))
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Drain:
     """Of one gateway."""
 

@@ -20,6 +20,7 @@ from typing import Final
 
 import attrs
 
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -35,7 +36,7 @@ _TEXT: Final = re.compile(
 _QUORUM: Final = re.compile(r"(the value )?'(quorum|stream)'.*", re.DOTALL)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class DurableInstead:
     """Of one session."""
 

@@ -21,6 +21,7 @@ from amqpgate.gateway.session.held_deliveries import HeldDelivery
 from amqpgate.gateway.session.publish_denial import PublishDenials
 from amqpgate.gateway.session.settlement import Settling
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_METHOD, FRAME_OVERHEAD, method_frame
+from amqpgate.values import define
 from amqpgate.wire.codec import decode_method, methods
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -30,7 +31,7 @@ from amqpgate.wire.method import Method
 INDEXES: Final = frozenset(methods(RABBITMQ_0_9_1))
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class FlowControl:
     """Holds back, and lets pass, what one session's client is sent."""
 

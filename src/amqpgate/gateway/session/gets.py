@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-import attrs
+from amqpgate.values import define
 
 #: Answers that are waited for on one channel. Of more, each a queue's name, none is known.
 MOST: Final = 1024
 
 
-@attrs.define(weakref_slot=False)
+@define(weakref_slot=False)
 class Gets:
     """Of one channel, from its first basic.get on."""
 

@@ -22,6 +22,7 @@ import attrs
 
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session.session_end import CloseState
+from amqpgate.values import define
 
 if TYPE_CHECKING:
     from amqpgate.gateway.session.session import Session
@@ -34,7 +35,7 @@ LOOK: Final = 0.05
 BREATH: Final = 0.5
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class GracefulClose:
     """Those of them that there are."""
 

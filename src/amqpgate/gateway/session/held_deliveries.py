@@ -15,6 +15,7 @@ import attrs
 from amqpgate.datapath.engine import Bytes
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.shown_deliveries import ShownDeliveries
+from amqpgate.values import define
 
 #: Bytes that one session keeps of single messages whose consumers cannot be narrower (`delivery_holder`).
 MOST: Final = 1 << 25
@@ -27,7 +28,7 @@ _EACH: Final = 256
 MOST_GIVEN: Final = 1 << 16
 
 
-@attrs.define
+@define
 class HeldDelivery:
     """One message, or as much of it as has come."""
 
@@ -44,7 +45,7 @@ class HeldDelivery:
         self.frames += frame
 
 
-@attrs.define
+@define
 class HeldDeliveries:
     """One channel."""
 
@@ -163,7 +164,7 @@ class HeldDeliveries:
         self.fetching = None
 
 
-@attrs.define
+@define
 class HeldBytes:
     """How much is kept on all channels of one session. All that is kept and taken goes through here."""
 

@@ -19,15 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import attrs
-
 from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.held_deliveries import HeldBytes, HeldDeliveries, HeldDelivery
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class HeldReferences:
     """Those of one session."""
 

@@ -32,6 +32,7 @@ import attrs
 from amqpgate.bridge import Crossing
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -54,7 +55,7 @@ _HARSHER: Final = {
 }
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class OldClients:
     """Of one session."""
 

@@ -31,6 +31,7 @@ from amqpgate.gateway.limits.token_buckets import SessionLimits, SharedBucket
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.policy import Quantity, SharedLimit, Verdict
 from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -79,7 +80,7 @@ def drawn(limits: SessionLimits, method: Method) -> list[SharedBucket]:
     return [] if quantity is None else [share for share in limits.shares if quantity in share.buckets]
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class OperationLimits:
     """Of one session, under one set of limits: made anew when the policies change."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
-
 from amqpgate.policy import PolicySet
+from amqpgate.values import define
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PoliciesInForce:
     """The policies in force in one gateway; `server.policy_control` puts others in their place."""
 

@@ -14,6 +14,8 @@ from typing import Final, TypeVar
 import attrs
 import trio
 
+from amqpgate.values import define
+
 _T = TypeVar("_T")
 
 #: No full collection while it is worked on: what is being made would be looked at again and again, and for
@@ -21,7 +23,7 @@ _T = TypeVar("_T")
 _NEVER: Final = 1 << 30
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PolicyCompiler:
     """Of one gateway: one at a time, so that it leaves the data path the processor.
 

@@ -36,6 +36,7 @@ from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.protocol.frames import encode_frame, method_frame
+from amqpgate.values import define
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -48,7 +49,7 @@ TOO_LARGE: Final = Verdict("deny", None, "maxMessageBytes")
 _GO: Final = Turn.GO
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class PublishHandler:
     """Of one session."""
 

@@ -25,6 +25,7 @@ from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.policy import Operation, Verdict
 from amqpgate.protocol.frames import method_frame
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -39,7 +40,7 @@ LONGEST_WAIT = 4 << 20
 _ACCESS_REFUSED = 403
 
 
-@attrs.define
+@define
 class HeldPublish:
     """A publish whose method has come, and waits for its content header."""
 
@@ -55,7 +56,7 @@ class HeldPublish:
     since: float = 0.0
 
 
-@attrs.define
+@define
 class ReturnedPublish:
     """A refused message that is collected to be given back."""
 
@@ -71,7 +72,7 @@ class ReturnedPublish:
         self.frames += frame
 
 
-@attrs.define(weakref_slot=False)
+@define(weakref_slot=False)
 class ChannelPublishes:
     """One channel."""
 
@@ -140,7 +141,7 @@ class ChannelPublishes:
             self.commits_due = max(0, self.commits_due + more)
 
 
-@attrs.define(weakref_slot=False)
+@define(weakref_slot=False)
 class PublishDenials:
     """Refuses publishes of one session without closing channels."""
 

@@ -15,6 +15,7 @@ import attrs
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.protocol.frames import method_frame
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -25,7 +26,7 @@ QueueAnswer: TypeAlias = "amqp.QueueDeclareOk | amqp.ChannelClose | None"
 _ASKED: Final = amqp.ChannelClose(200, "asked", 0, 0)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class QueueQuestion:
     """One question. A client's method waits for the answer, so a session has one at a time."""
 

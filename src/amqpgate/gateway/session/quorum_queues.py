@@ -23,9 +23,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
 from amqpgate.policy.kinds.quorum import CompiledQuorum
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 
@@ -45,7 +44,7 @@ _QUORUM_ONLY: Final = frozenset(
 )
 
 
-@attrs.frozen
+@frozen
 class TypedDeclare:
     """A declare of a queue that a rule means."""
 

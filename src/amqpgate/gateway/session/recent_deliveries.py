@@ -12,11 +12,13 @@ from typing import Final
 
 import attrs
 
+from amqpgate.values import define
+
 #: So many are remembered, in about 8 MB. A copy comes as much later as the broker needs to start.
 MOST: Final = 1 << 16
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class RecentDeliveries:
     """The latest of one process."""
 

@@ -37,6 +37,7 @@ from amqpgate.policy import (
 )
 from amqpgate.policy.kinds.compatibility import for_upstream
 from amqpgate.telemetry.faults import FAULTS
+from amqpgate.values import define, frozen
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ MOST_KINDS: Final = 256
 LONGEST_CLIENT: Final = 1024
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SharedFacts:
     """What sessions have in common, kept once.
 
@@ -113,7 +114,7 @@ class ObserverFactory(Protocol):
         """
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ObserverFactories:
     """Those of one gateway, in the order in which their observers are told."""
 
@@ -142,7 +143,7 @@ class ObserverFactories:
             return True
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SessionEnds:
     """Who is told of the ends of sessions."""
 
@@ -152,7 +153,7 @@ class SessionEnds:
     on_lost: Callable[[Session], None]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SessionRegistry:
     """Of one gateway."""
 

@@ -15,12 +15,11 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.protocol.frames import FRAME_END, FRAME_METHOD
+from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _REJECT: Final = struct.Struct("!BHIHHQBB")
 _SIZE: Final = 13
 
 
-@attrs.frozen
+@frozen
 class Stretches:
     """Delivery tags, as a first one and the one behind the last of each, oldest first; without ``but``."""
 

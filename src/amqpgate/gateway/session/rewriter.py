@@ -39,12 +39,13 @@ from amqpgate.policy import Peek, Principal, Transform
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.protocol.frames import encode_frame, method_frame
+from amqpgate.values import define
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Rewriter:
     """Changes the methods and headers of one session. Bounded by its channels: one method waits on each."""
 

@@ -30,7 +30,7 @@ from amqpgate.gateway.session.session_token import SessionToken
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.gateway.session.version_bridge import VersionBridge
 from amqpgate.policy import Choice, Principal, SessionAccess
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 
 @frozen(eq=False, weakref_slot=False)
@@ -64,7 +64,7 @@ class SessionFacts:
         return self.interpreters[side].version.removeprefix("AMQP ")
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class Session:
     """The handler of one relay."""
 

@@ -29,13 +29,14 @@ from amqpgate.policy import (
     Verdict,
 )
 from amqpgate.policy.engine.naming import NotTransformedError
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 _NOTHING: Final = Sees.NOTHING
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class SessionPolicies:
     """The policies and the observers of one session. What it holds changes in place when the policies do."""
 

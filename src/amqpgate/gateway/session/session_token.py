@@ -28,6 +28,7 @@ from amqpgate.gateway.identity.tokens import TokenError, VerifiedToken
 from amqpgate.logs import about
 from amqpgate.policy import Principal
 from amqpgate.protocol.frames import method_frame
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -87,7 +88,7 @@ class Renewal(Enum):
     WRONG = "wrong"
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class SessionToken:
     """The token that one session goes by."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.datapath.unacked import Unacked
+from amqpgate.values import define
 
 
-@attrs.define
+@define
 class ShownDeliveries:
     """One channel."""
 

@@ -32,7 +32,7 @@ from amqpgate.gateway.transport.conversation import await_close_ok
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.waiting import move_on_after
 from amqpgate.protocol.methods import Role as Peer
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ def _forced(why: str) -> amqp.ConnectionClose:
     return amqp.ConnectionClose(reply_code=320, reply_text=cut_reply(f"CONNECTION_FORCED - {why}"))
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Parting:
     """The farewells on both hops of a session, side by side."""
 

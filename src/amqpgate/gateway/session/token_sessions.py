@@ -20,6 +20,7 @@ from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.logs import about
 from amqpgate.policy import Operation, Principal, denial_text
+from amqpgate.values import define
 from amqpgate.wire.method import Method
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 _SLACK: Final = 64
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class TokenSessions:
     """Of one gateway."""
 

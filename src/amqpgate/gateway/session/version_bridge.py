@@ -42,6 +42,7 @@ from amqpgate.protocol.frames import (
     encode_frame,
     method_frame,
 )
+from amqpgate.values import define
 from amqpgate.wire.codec import decode_header, decode_method, encode_header, methods
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -77,7 +78,7 @@ _SENDERS: Final = {Side.CLIENT: protocol.Role.CLIENT, Side.UPSTREAM: protocol.Ro
 _RECEIVERS: Final = {sender: side for side, sender in _SENDERS.items()}
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class VersionBridge:
     """Translates for one session. ``interpreters`` are the client's and the broker's."""
 

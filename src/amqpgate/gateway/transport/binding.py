@@ -22,7 +22,7 @@ async def bind_all(bind: Address) -> list[socket.socket]:
     Other processes of the same user may listen there, too (SO_REUSEPORT): workers, and who takes over.
     """
     found = await trio.socket.getaddrinfo(
-        bind.host, bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        bind.host.encode(), bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     port = bind.port
     with contextlib.ExitStack() as unfinished:

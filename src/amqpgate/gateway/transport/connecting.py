@@ -22,7 +22,7 @@ import attrs
 import trio
 
 from amqpgate.gateway.transport.waiting import in_trio, move_on_after, wait_writable
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 #: Seconds for which it is taken that a name has the same addresses; Envoy's default.
 FRESH: Final = 5.0
@@ -116,13 +116,15 @@ class Attempt:
 
 async def _connect_by_name(host: str, port: int) -> socket.socket:
     KNOWN.forget(host)
-    stream = await trio.open_tcp_stream(host, port)
+    # Of text Python asks tables of Unicode, although a host is ASCII (`config.parse_host`).
+    name = host.encode()
+    stream = await trio.open_tcp_stream(name, port)
     with contextlib.ExitStack() as unfinished:
         sock = unfinished.enter_context(socket.socket(fileno=stream.socket.detach()))
         sock.setblocking(False)
         with contextlib.suppress(OSError):
             # Of the family that has just answered: others may not lead anywhere.
-            found = await trio.socket.getaddrinfo(host, port, family=sock.family, type=socket.SOCK_STREAM)
+            found = await trio.socket.getaddrinfo(name, port, family=sock.family, type=socket.SOCK_STREAM)
             hosts = tuple(dict.fromkeys(str(address[0]) for *_, address in found))
             # One with a scope needs more than its text.
             if hosts and all(_family_of(address) for address in hosts):
@@ -141,7 +143,7 @@ class Addresses:
     found: float = attrs.field(factory=time.monotonic)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ResolvedNames:
     """What names stood for a moment ago."""
 

@@ -15,6 +15,7 @@ import attrs
 import trio
 
 from amqpgate.logs import log_failure
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Scheduler(Protocol):
         """What a task of trio's makes of it."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Scheduled:
     """What waits for sockets and deadlines, and is resumed: a fiber, or a `stepper.Stepper`, which has no
     coroutine."""
@@ -136,7 +137,7 @@ class Scheduled:
             await self._over.wait()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Fiber(Scheduled):
     """One coroutine."""
 

@@ -9,14 +9,13 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-import attrs
 import trio
 
 from amqpgate.datapath import build, reserve
 from amqpgate.gateway.transport.connecting import unpace
 from amqpgate.gateway.transport.stepper import Stepper
 from amqpgate.logs import RECURRING
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +56,7 @@ class ListeningSocket:
     is_paced: bool
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Accepting(Stepper):
     """Takes connections from a listening socket, and closes it when it is cancelled.
 

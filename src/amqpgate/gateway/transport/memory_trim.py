@@ -25,6 +25,8 @@ from typing import Final
 
 import attrs
 
+from amqpgate.values import define
+
 #: What so many connections hold is worth giving back.
 MANY: Final = 48
 
@@ -35,7 +37,7 @@ MANY_BLOCKS: Final = 200_000
 FEW: Final = 4
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Tide:
     """How many of something there were at once, and whether most of them are gone."""
 

@@ -12,9 +12,10 @@ import select
 import attrs
 
 from amqpgate.gateway.transport.fiber import HasFileno, Interrupted, Scheduled
+from amqpgate.values import define
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Stepper(Scheduled):
     """Its steps are `proceed`'s. It may be interrupted where it waits."""
 

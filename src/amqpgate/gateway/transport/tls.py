@@ -23,7 +23,7 @@ from amqpgate.config import ListenerTls, UpstreamTls
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.certificates import expiry
 from amqpgate.policy import TlsIdentity
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class _Loaded:
     stamp: _Stamp
 
 
-@attrs.define
+@define
 class TlsContexts:
     """The contexts of one gateway. Loading reads files: it happens when a connection arrives and a
     file has changed since, which is rare and takes under a millisecond."""

@@ -35,6 +35,7 @@ from amqpgate.protocol.handshake import Tune, negotiate, too_small
 from amqpgate.protocol.login import Exchange, exchange
 from amqpgate.protocol.sasl import in_terms_of, offered_by
 from amqpgate.protocol.scram import SaslError
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Field, Table
@@ -156,7 +157,7 @@ def is_newest(hop: MethodStream) -> bool:
     return hop.interpreter.dialect.version == NEWEST
 
 
-@attrs.define
+@define
 class BrokerHandshake:
     """All of the broker's half for a client that has said its own. ``run`` returns when its hop is open."""
 

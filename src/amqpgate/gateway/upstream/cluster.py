@@ -25,9 +25,14 @@ from amqpgate.bridge import AnyVersion, Interpreter
 from amqpgate.config import Address, HealthCheck, Outliers, Upstream
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import in_trio
+<<<<<<< HEAD
 from amqpgate.policy import Choice, by_weight
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.values import frozen
+=======
+from amqpgate.policy import by_weight
+from amqpgate.values import define, frozen
+>>>>>>> weigh
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Seconds for which what a broker says in its start is taken to be what it would say now.
@@ -37,7 +42,7 @@ FRESH: Final = 60.0
 PATIENCE: Final = 5.0
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Inquiry:
     """A question that many may have at once: one asks, and the others wait for the answer."""
 
@@ -79,7 +84,7 @@ class Meeting:
         return is_same and self.asked is asked and self.is_set is is_set
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Starts:
     """The starts that one broker has said last."""
 
@@ -111,7 +116,7 @@ class Starts:
         self.met = None
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class EndpointHealth:
     """One broker, and what is believed of it."""
 
@@ -191,7 +196,7 @@ class EndpointHealth:
         return self.up and not self.is_ejected(now)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Cluster:
     """One upstream of the settings, for as long as the process lives."""
 

@@ -35,7 +35,12 @@ from amqpgate.gateway.upstream.cluster import Cluster, Destination, EndpointHeal
 from amqpgate.logs import about
 from amqpgate.protocol.header import name_of
 from amqpgate.protocol.methods import Role
+<<<<<<< HEAD
 from amqpgate.values import frozen
+=======
+from amqpgate.telemetry.upstreams import UpstreamMetrics
+from amqpgate.values import define, frozen
+>>>>>>> weigh
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
@@ -72,7 +77,7 @@ class BegunCall:
     until: float
 
 
-@attrs.define
+@define
 class Dialer:
     """The attempts of one session. ``connect`` may be called again when what it gave has failed later."""
 

@@ -22,6 +22,7 @@ from amqpgate.gateway.transport.repeated import HEARD
 from amqpgate.gateway.upstream.cluster import Destination, EndpointHealth
 from amqpgate.gateway.upstream.dialer import BegunCall, DialedBroker, Dialer, too_slow, unreachable
 from amqpgate.protocol.methods import Role
+from amqpgate.values import define
 from amqpgate.wire.dialects import HEADER_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -29,7 +30,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 _VERSION: Final = VERSIONS.named("0-9-1")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class FirstCall:
     """The first attempt of one session."""
 

@@ -11,6 +11,7 @@ import trio
 
 from amqpgate.errors import AmqpgateError
 from amqpgate.policy import Route
+from amqpgate.values import define
 
 
 class PausedError(AmqpgateError):
@@ -21,7 +22,7 @@ class PausedError(AmqpgateError):
         self.outcome = outcome
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class RoutePause:
     """What is known of one route beside its document."""
 
@@ -64,7 +65,7 @@ class RoutePause:
         self.changed = trio.Event()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class RoutePauses:
     """The pauses of all routes."""
 

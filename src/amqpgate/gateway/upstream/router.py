@@ -21,13 +21,14 @@ from amqpgate.gateway.upstream.route_pause import PausedError, RoutePauses
 from amqpgate.policy import Choice, Chosen, Mirror, PolicySet, Principal, Route, RouteTable, Target
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.upstreams import UpstreamMetrics
+from amqpgate.values import define
 from amqpgate.yamldoc import nearest
 
 #: Of clients where there are no routes.
 _UNROUTED: Final = Chosen()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Router:
     """The clusters and the routes in force of one gateway."""
 

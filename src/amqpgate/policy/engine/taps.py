@@ -26,7 +26,7 @@ from amqpgate.errors import AmqpgateError
 from amqpgate.policy.engine.matching import SearchMatcher, check_pattern, compile_pattern, variables_in
 from amqpgate.policy.engine.operations import OPERATIONS
 from amqpgate.policy.engine.subjects import Cidr, NamePattern
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 from amqpgate.yamldoc import Invalid, nearest
 
 #: What messages to a client are called, which are nobody's requests.
@@ -176,7 +176,7 @@ def _grouped(expression: Expression) -> str:
     return f"({expression})" if isinstance(expression, Both | Either) else str(expression)
 
 
-@attrs.define
+@define
 class _Reader:
     """Where it is in a text."""
 

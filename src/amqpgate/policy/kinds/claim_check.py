@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, quote
 
 import attrs
 
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Seconds, Size, TextValue, between, doc
 
 #: The smallest body that may be put into a store: below, the way there costs more than the message.
@@ -21,7 +22,7 @@ _PART: Final = re.compile(r"[A-Za-z0-9!_.*'()=-]{1,128}\Z")
 _OPTIONS: Final = frozenset({"endpoint_override", "region", "scheme"})
 
 
-@attrs.frozen
+@frozen
 class StoreAddress(TextValue):
     """A bucket of a store that speaks S3, and where in it."""
 
@@ -82,7 +83,7 @@ class StoreAddress(TextValue):
         return f"{self.scheme}://{self.endpoint}" if self.endpoint else None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ClaimCheck:
     """Bodies of messages that go to an object store, and how long they stay there."""
 

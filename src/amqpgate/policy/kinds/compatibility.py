@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-import attrs
-
 from amqpgate.policy.engine.matching import Matcher
 from amqpgate.policy.kinds.claim_check import ClaimCheck
 from amqpgate.policy.kinds.claim_findings import claim_findings
@@ -22,9 +20,10 @@ from amqpgate.policy.kinds.compatibility_document import (
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import FolderCheck, Placed, PolicyKind, SessionSelection, by_subjects
 from amqpgate.policy.kinds.quorum import CompiledQuorum, compiled_quorum
+from amqpgate.values import frozen
 
 
-@attrs.frozen
+@frozen
 class CompiledLimit:
     """One delivery limit, for one session."""
 
@@ -32,7 +31,7 @@ class CompiledLimit:
     limit: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Compatibility:
     """What is changed for a session whose broker is one of these."""
 

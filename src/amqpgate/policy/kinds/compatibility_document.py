@@ -11,6 +11,7 @@ from amqpgate.policy.engine.subjects import Subject
 from amqpgate.policy.kinds.claim_check import ClaimCheck
 from amqpgate.policy.kinds.common import Metadata
 from amqpgate.policy.kinds.quorum_document import LONGEST_EXPIRY, QuorumQueueRule
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Seconds, between, doc, not_empty
 
 #: What clients were written for.
@@ -22,7 +23,7 @@ LARGEST_LIMIT: Final = 2**63 - 1
 _NO_SHADOW = "is not for compatibility policies: nothing is changed for show; take mode enforce or off"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TransientQueues:
     """Queues that are neither durable nor exclusive, which RabbitMQ 4.3 may deny."""
 
@@ -41,7 +42,7 @@ class TransientQueues:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DeliveryLimitRule:
     """How often the messages of some quorum queues may be delivered."""
 
@@ -54,7 +55,7 @@ class DeliveryLimitRule:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DelayedExchangeRule:
     """Exchanges that delay messages, as the plugin of RabbitMQ 3 made them."""
 
@@ -63,7 +64,7 @@ class DelayedExchangeRule:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CompatibilitySpec:
     """Whose requests are changed, and how."""
 
@@ -151,7 +152,7 @@ class CompatibilitySpec:
     RESERVED_KEYS: ClassVar[dict[str, str]] = {"enforcePercent": _NO_SHADOW}
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CompatibilityPolicy:
     """Requests that are changed so that clients of an older broker work with a newer one."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import attrs
-
 from amqpgate.policy.engine.matching import Matcher, Values
 from amqpgate.policy.kinds.quorum_document import QuorumQueueRule
+from amqpgate.values import frozen
 
 
-@attrs.frozen
+@frozen
 class CompiledQuorum:
     """One rule."""
 

@@ -7,6 +7,7 @@ from typing import Final, Literal
 import attrs
 
 from amqpgate.policy.engine.conditions import Match
+from amqpgate.values import frozen
 from amqpgate.yamldoc import Seconds, between, doc
 
 #: The longest time that RabbitMQ takes for `x-expires`: 32 bits of milliseconds, in seconds.
@@ -15,7 +16,7 @@ LONGEST_EXPIRY: Final = (2**32 - 1) // 1000
 MOST_PRIORITY: Final = 255
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class QuorumQueueRule:
     """Of which type some queues are, whatever type their clients ask for."""
 

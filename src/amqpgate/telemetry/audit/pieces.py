@@ -147,14 +147,17 @@ class Pieces:
         times = [array("d", [some.time]) * some.count for some in waiting]
         columns["time"] = array("d", itertools.chain.from_iterable(times))
         columns["kind"] = Repeated("message", len(messages))
-        runs = [(kind, len(list(same))) for kind, same in itertools.groupby(kind for kind, _, _ in messages)]
-        kinds, counts = [kind for kind, _ in runs], [count for _, count in runs]
+        # Few kinds have many messages, whatever the order in which these came.
+        places = {kind: place for place, kind in enumerate(dict.fromkeys(kind for kind, _, _ in messages))}
+        order = [places[kind] for kind, _, _ in messages]
         for name, default in _EVENT.items():
-            columns[name] = _spread(
-                _decent(name, [kind.columns.get(name, default) for kind in kinds]), counts
+            values = _decent(name, [kind.columns.get(name, default) for kind in places])
+            columns[name] = (
+                Repeated(values[0], len(order)) if _are_alike(values) else [values[place] for place in order]
             )
         contents = zip(*[kind.read(header, body) for kind, header, body in messages], strict=True)
-        columns.update(zip(CONTENT, contents, strict=True))
+        for name, content in zip(CONTENT, contents, strict=True):
+            columns[name] = Repeated(content[0], len(content)) if _are_alike(content) else content
         byte_count = sum(some.byte_count for some in waiting)
         return Piece("events", len(messages), columns, waiting[0].time, byte_count)
 
@@ -194,9 +197,13 @@ class Pieces:
 
 def _spread(values: list[object], counts: Sequence[int]) -> Column:
     """A column that says each value so many times."""
-    if all(value == values[0] for value in values):
+    if _are_alike(values):
         return Repeated(values[0], sum(counts))
     return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
+
+
+def _are_alike(values: Sequence[object]) -> bool:
+    return values.count(values[0]) == len(values)
 
 
 def _decent(name: str, values: list[object]) -> list[object]:

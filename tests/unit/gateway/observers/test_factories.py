@@ -14,6 +14,7 @@ from amqpgate.policy import Operation, Peek, PolicySet, Verdict
 from amqpgate.telemetry.faults import FAULTS, PARTS
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import ACCESS, confirming
 from tests.unit.gateway.conftest import Stage
 
@@ -116,8 +117,10 @@ def test_a_client_is_answered_before_observers_are_told(
 
     monkeypatch.setattr(Diary, "denied", denied)
     client, broker = make_stage(policies=ACCESS % "channel-close").opened()
+    count = len(told)
     client.publish(b"x", "k", exchange="y")
     assert broker.expect(amqp.ChannelClose, 1).reply_code == 403
+    eventually(lambda: len(told) > count)
     assert told[-1] == "closing: True"
 
 

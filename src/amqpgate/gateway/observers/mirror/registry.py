@@ -22,6 +22,7 @@ from amqpgate.policy import Choice, PolicySet, Principal, RouteTable
 from amqpgate.policy import Mirror as Document
 from amqpgate.telemetry.faults import FAULTS, contained
 from amqpgate.telemetry.mirrors import MirrorMetrics
+from amqpgate.values import define
 from amqpgate.yamldoc import Percent, Size
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 PART: Final = "mirrors"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class MirrorRegistry:
     """One per gateway, and the factory of its observers."""
 

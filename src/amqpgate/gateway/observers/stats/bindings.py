@@ -21,7 +21,7 @@ import attrs
 from amqpgate.policy import Operation, Principal
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.policy.engine.operations import SERVER_NAMED
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -57,7 +57,7 @@ class SeenBinding:
     key: str
 
 
-@attrs.define(weakref_slot=False)
+@define(weakref_slot=False)
 class DueBinding:
     """A change that the broker has not answered yet."""
 
@@ -65,7 +65,7 @@ class DueBinding:
     operation: Operation
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Bindings:
     """Of one gateway."""
 
@@ -134,7 +134,7 @@ class Bindings:
             self._remove(binding)
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class SessionBindings:
     """The changes of one session that the broker has not answered yet."""
 

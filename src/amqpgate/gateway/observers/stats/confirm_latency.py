@@ -10,9 +10,10 @@ from amqpgate.datapath.scanner import ByChannel, Channels
 from amqpgate.datapath.tables import OPEN
 from amqpgate.gateway.session.publish_denial import ChannelPublishes
 from amqpgate.telemetry.faults import contained
+from amqpgate.values import define
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class ConfirmLatency:
     """Of one session that has asked for confirms."""
 

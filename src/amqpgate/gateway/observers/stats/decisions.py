@@ -18,7 +18,7 @@ from amqpgate.logs import without_passwords
 from amqpgate.policy import Operation, Principal, Verdict, denial_text
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.events import Events
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 #: How many are kept; each is less than 2 KiB, since names are at most 255 bytes.
 KEPT: Final = 500
@@ -59,7 +59,7 @@ class Decision:
         }
 
 
-@attrs.define
+@define
 class Hits:
     """Of one rule."""
 
@@ -74,7 +74,7 @@ class Hits:
         return {"hits": self.count, "last_hit": self.last}
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Decisions:
     """Of one gateway."""
 

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from amqpgate.logs import about
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ _Key: TypeAlias = "tuple[str, str | None]"
 _OTHERS: Final[_Key] = ("others", None)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class DenialLog:
     """Of one gateway. Times are seconds of a clock that never goes back."""
 

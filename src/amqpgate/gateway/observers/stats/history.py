@@ -20,7 +20,7 @@ from amqpgate.telemetry.history import STEP, Ring, slot_at
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.process import resident
 from amqpgate.telemetry.time_slices import TimeSlices
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 #: Of `telemetry.history.SERIES`, so many are counted, and seconds of CPU beside them.
 _COUNTS: Final = 8
@@ -37,7 +37,7 @@ class _CountsAt:
     counts: tuple[float, ...]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class HistorySampler:
     """The sampler of one process. Nothing is counted for it as it happens."""
 

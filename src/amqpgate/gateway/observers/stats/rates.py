@@ -15,7 +15,7 @@ import trio
 from amqpgate.gateway.session.session import Session
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.time_slices import TimeSlices
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 
 #: Seconds that lie between two looks, at least; and after which one is forgotten.
 _APART: Final = 1.0
@@ -33,7 +33,7 @@ class _Counted:
     counts: dict[str, _Counts] = attrs.field(factory=dict)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Rates:
     """The last two at all sessions of a gateway."""
 

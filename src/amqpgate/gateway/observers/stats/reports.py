@@ -20,12 +20,13 @@ from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.metrics import Metrics
+from amqpgate.values import define
 from amqpgate.wire.method import Method
 
 log = logging.getLogger(__name__)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Reports:
     """Of one gateway."""
 

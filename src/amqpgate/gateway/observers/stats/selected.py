@@ -21,6 +21,7 @@ from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.policies import PolicyMetrics
 from amqpgate.telemetry.time_slices import TimeSlices
+from amqpgate.values import define
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ MOST_KNOWN: Final = 256
 _Key: TypeAlias = tuple[str, str]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Selected:
     """Of one gateway."""
 

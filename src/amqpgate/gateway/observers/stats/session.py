@@ -20,14 +20,14 @@ from amqpgate.gateway.session.session import Session
 from amqpgate.policy import Operation, PolicySet, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.telemetry.faults import contained
-from amqpgate.values import frozen
+from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 PART: Final = "decisions"
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@define(eq=False, weakref_slot=False)
 class StatsObserver(SessionObserver):
     """The statistics of one session."""
 

@@ -8,9 +8,10 @@ import attrs
 
 from amqpgate.gateway.session.session import Session
 from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETURNED, Passage, Traffic
+from amqpgate.values import define
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SessionTotals:
     """Of any number of sessions: messages, and bytes of their bodies."""
 

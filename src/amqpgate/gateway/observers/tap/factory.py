@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from amqpgate.gateway.observers.tap.taps import PART, TapRegistry
 from amqpgate.gateway.session.observer import SessionObserver, find
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import PolicySet
+from amqpgate.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from amqpgate.gateway.observers.tap.session import TapObserver
 
 
-@attrs.frozen
+@frozen
 class TapFactory:
     """Makes those of one gateway."""
 

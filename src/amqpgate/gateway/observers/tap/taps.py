@@ -27,6 +27,7 @@ from amqpgate.policy.engine.taps import Expression, parse
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.events import EventSubscriber
 from amqpgate.telemetry.faults import contained
+from amqpgate.values import define, frozen
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ _COUNTS: Final = 10
 _MOST_MUTED: Final = 4096
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TapRequest:
     """What an operator wants to see."""
 
@@ -67,7 +68,7 @@ class TapRequest:
         )
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Tap:
     """One of them, in one process."""
 
@@ -133,7 +134,7 @@ class Tapper(Protocol):
         """Tell the taps what has passed."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class TapRegistry:
     """Of one process."""
 

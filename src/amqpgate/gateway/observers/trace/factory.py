@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from amqpgate.gateway.session.observer import SessionObserver
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import PolicySet
+from amqpgate.values import frozen
 
 if TYPE_CHECKING:
     from amqpgate.gateway.observers.trace.tracer import Tracer
 
 
-@attrs.frozen
+@frozen
 class TraceFactory:
     """Makes those of one gateway."""
 
