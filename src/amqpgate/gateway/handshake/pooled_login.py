@@ -9,12 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-<<<<<<< HEAD
-import attrs
-
 from amqpgate.config import Upstream
-=======
->>>>>>> weigh
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.pool.dial import Preauthenticated, part_with
 from amqpgate.gateway.pool.registry import PoolRegistry

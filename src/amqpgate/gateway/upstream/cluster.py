@@ -25,14 +25,9 @@ from amqpgate.bridge import AnyVersion, Interpreter
 from amqpgate.config import Address, HealthCheck, Outliers, Upstream
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import in_trio
-<<<<<<< HEAD
 from amqpgate.policy import Choice, by_weight
 from amqpgate.telemetry.upstreams import UpstreamMetrics
-from amqpgate.values import frozen
-=======
-from amqpgate.policy import by_weight
 from amqpgate.values import define, frozen
->>>>>>> weigh
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Seconds for which what a broker says in its start is taken to be what it would say now.

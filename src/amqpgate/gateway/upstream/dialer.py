@@ -35,12 +35,7 @@ from amqpgate.gateway.upstream.cluster import Cluster, Destination, EndpointHeal
 from amqpgate.logs import about
 from amqpgate.protocol.header import name_of
 from amqpgate.protocol.methods import Role
-<<<<<<< HEAD
-from amqpgate.values import frozen
-=======
-from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.values import define, frozen
->>>>>>> weigh
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
