@@ -107,6 +107,7 @@ ELSEWHERE = {
     "# For prometheus-adapter:": "here",
     "rule_files:": "here",
     "# move.yaml": "tests/unit/cli/test_move.py",
+    "# prices.yaml": "tests/unit/pipeline/jobs/test_prices.py",
     "apiVersion: apps/v1": "tests/unit/inject/test_manifests.py",
     "initContainers:": "tests/unit/inject/test_manifests.py",
 }

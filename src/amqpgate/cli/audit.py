@@ -7,6 +7,7 @@ import click
 from amqpgate.cli.audit_anomalies import anomalies
 from amqpgate.cli.audit_compact import compact
 from amqpgate.cli.audit_denials import denials
+from amqpgate.cli.audit_export import export
 from amqpgate.cli.audit_policies import granted, recommend, replay
 from amqpgate.cli.audit_preflight import preflight
 from amqpgate.cli.audit_report import report
@@ -37,3 +38,4 @@ for _command in (compact, usage, denials):
 for _command in (recommend, replay, granted, topology, unused, blast_radius, drift, anomalies, preflight):
     audit.add_command(_command)
 audit.add_command(report)
+audit.add_command(export)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -12,9 +14,12 @@ from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_files import default_access_option
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from amqpgate.pipeline.jobs.recommendation import Recommendation
     from amqpgate.policy import Source
     from amqpgate.policy.kinds.common import DefaultAccess
+    from amqpgate.policy.tools.smaller import Needed
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -161,16 +166,65 @@ def _show_rules(run: Running, found: Recommendation) -> None:
 @click.command(short_help="What policies allow, and when it was last needed.")
 @job
 @click.option("--policies", required=True, metavar="DIR", type=_FOLDER, help="The policies in force.")
-def granted(policies: Path) -> None:
+@click.option(
+    "--diff", is_flag=True, help="Write a diff of DIR instead, without what was not needed, to review."
+)
+@click.option(
+    "--idle",
+    metavar="DAYS",
+    type=click.IntRange(1),
+    help="With --diff: also without what was not needed in so many days before the last record.",
+)
+def granted(policies: Path, diff: bool, idle: int | None) -> None:
     """Show each allow rule in DIR, operation by operation, with when it last decided: never used ones first.
 
     Where several rules allow a request, the first decides; policies that are not enforced are left out.
 
+    --diff shows the files in DIR as they could be: rules that nobody needed are gone, and others name what
+    was needed of them. What is done once a year is not in the records of a month, so review it. What cannot
+    be taken out is named on standard error.
+
     \b
     amqpgate audit granted audit --policies my-policies --since 2026-08-01
+    amqpgate audit granted audit --policies my-policies --diff --idle 90 -o smaller.diff
     """
+    if idle is not None and not diff:
+        raise click.UsageError("--idle needs --diff")
     sources = sources_of(policies)
     with running() as run:
         from amqpgate.pipeline.jobs.recommend import granted as granted_
 
-        run.write(granted_(run.read("usage").frame, sources))
+        usage = run.read("usage").frame
+        rows = granted_(usage, sources)
+        if diff:
+            _write_smaller(run, sources, _needed(usage, rows, idle))
+        else:
+            run.write(rows)
+
+
+def _needed(usage: DataFrame, granted: DataFrame, idle: int | None) -> Needed:
+    from amqpgate.pipeline.frames import F, rows_of
+
+    (bounds,) = rows_of(usage.agg(F.max("last").alias("last")))
+    last = cast("datetime | None", bounds["last"])
+    since = None if idle is None or last is None else last - timedelta(days=idle)
+    found: dict[tuple[str, str], dict[str, bool]] = {}
+    for row in rows_of(granted):
+        used = cast("datetime | None", row["last"])
+        rule = found.setdefault((cast("str", row["policy"]), cast("str", row["rule"])), {})
+        rule[cast("str", row["operation"])] = used is not None and (since is None or used >= since)
+    return found
+
+
+def _write_smaller(run: Running, sources: Sequence[Source], needed: Needed) -> None:
+    from amqpgate.policy.loader import build
+    from amqpgate.policy.tools.smaller import diff_of, smaller
+
+    found = [smaller(source, needed) for source in sources]
+    # What is proposed can be loaded.
+    build([one.source for one in found])
+    with click.open_file(run.options.output or "-", "w", encoding="utf-8", atomic=True) as out:
+        for source, one in zip(sources, found, strict=True):
+            out.write(diff_of(source, one.source))
+    for note in (note for one in found for note in one.notes):
+        click.echo(f"note: {note}", err=True)

@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from amqpgate.pipeline.kinds import DIGITS, Kind
+
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import Column, DataFrame, Window
@@ -22,13 +24,8 @@ if TYPE_CHECKING:
 
     Batches: TypeAlias = Iterator[pyarrow.RecordBatch]
 
-#: Of a column: text, a list of text, or an amount of money.
-Kind: TypeAlias = Literal["string", "strings", "money"]
 #: What runs a plan.
 Engine: TypeAlias = Literal["spark", "local"]
-
-#: Of money, behind the point.
-DIGITS: Final = 9
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Spark's own threads, which hand over batches of a stream, see the default.

@@ -14,7 +14,7 @@ from sqlframe.duckdb import DuckDBSession
 
 from amqpgate.pipeline.contract import is_whole
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.frames import DIGITS, Kind
+from amqpgate.pipeline.kinds import DIGITS, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

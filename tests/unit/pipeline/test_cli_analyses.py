@@ -105,6 +105,42 @@ def test_granted_names_what_was_not_needed(raw: Path, tmp_path: Path) -> None:
     ]
 
 
+def test_granted_writes_the_smaller_policy(raw: Path, tmp_path: Path) -> None:
+    rules = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: p}
+spec:
+  subjects: [{user: alice}]
+  rules:
+  - {id: all, effect: allow, operations: ['basic.*'], exchange: x}
+  - {id: late, effect: allow, operations: [basic.publish], exchange: y}
+  - {id: never, effect: allow, operations: [basic.get]}
+"""
+    policies = folder(tmp_path / "p", rules)
+
+    def changed(*options: str) -> list[str]:
+        # By DuckDB: there is no --conf.
+        command = ["audit", "granted", str(raw), "--policies", str(policies), "--diff", *options]
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 0, done.output
+        return [line for line in done.stdout.splitlines() if line[0] in "+-" and line[1] in " -+"][2:]
+
+    narrowed = [
+        "-  - {id: all, effect: allow, operations: ['basic.*'], exchange: x}",
+        "+  - {id: all, effect: allow, operations: [basic.publish], exchange: x}",
+    ]
+    gone = "-  - {id: never, effect: allow, operations: [basic.get]}"
+    assert changed() == [*narrowed, gone]
+    assert changed("--until", "2026-11-29") == [
+        *narrowed,
+        "-  - {id: late, effect: allow, operations: [basic.publish], exchange: y}",
+        gone,
+    ]
+    assert changed("--idle", "3") == [*narrowed, gone]
+    assert audit("granted", raw, "--policies", policies, "--idle", "3").exit_code == 2
+
+
 def test_topology_in_all_its_forms(raw: Path, tmp_path: Path) -> None:
     table = rows(audit("topology", raw, "--format", "csv"))
     assert [(row["source"], row["kind"], row["target"], row["messages"]) for row in table] == [

@@ -16,8 +16,9 @@ from zoneinfo import ZoneInfo
 import pyarrow
 
 from amqpgate.pipeline.folders import Span
-from amqpgate.pipeline.frames import DIGITS, F, local_begin_of, with_columns
+from amqpgate.pipeline.frames import F, local_begin_of, with_columns
 from amqpgate.pipeline.jobs.prices import BYTES, MESSAGES, SECONDS, Prices
+from amqpgate.pipeline.kinds import DIGITS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

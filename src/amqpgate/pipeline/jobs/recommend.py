@@ -17,7 +17,7 @@ import attrs
 
 from amqpgate.errors import ConfigError
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.frames import F, Kind, rows_of, with_columns
+from amqpgate.pipeline.frames import F, rows_of, with_columns
 from amqpgate.pipeline.jobs import names, templates
 from amqpgate.pipeline.jobs.judge import ASKED, columns_asked
 from amqpgate.pipeline.jobs.recommendation import Recommendation, recommend_for
@@ -25,6 +25,7 @@ from amqpgate.pipeline.jobs.replay import judged
 from amqpgate.pipeline.jobs.requests import FURTHER, KNOWN, UNKNOWN, distinct_requests, keys_apart
 from amqpgate.pipeline.jobs.templates import DEFAULT, MARK, TemplateBounds
 from amqpgate.pipeline.jobs.uses import Evidence, Use
+from amqpgate.pipeline.kinds import Kind
 from amqpgate.policy import OPERATIONS, Source, build
 from amqpgate.policy.engine.operations import SERVER_NAMED
 from amqpgate.policy.tools.writing import flow

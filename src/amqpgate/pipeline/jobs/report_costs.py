@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -38,11 +39,13 @@ def charged(usage: DataFrame, charge: Charge, top: int) -> Section:
     """Who costs most in which month."""
     parts: list[ReportTable] = []
     with kept(costs(usage, charge.connections, charge.prices, span=charge.span)) as found:
-        total = found.agg(_summed("cost").alias("cost")).collect()[0].cost
+        total = found.agg(_summed("cost").cast("string").alias("cost")).collect()[0].cost
         for payer, title in _NAMES.items():
             if payer != "group" or charge.prices.groups:
                 parts.append(_table(found, payer, title, top))
-    about = f"By the table of prices, {total or 0:,.2f} {charge.prices.currency} in all. Months are UTC."
+    about = (
+        f"By the table of prices, {Decimal(total or 0):,.2f} {charge.prices.currency} in all. Months are UTC."
+    )
     return Section("Costs", about, tuple(parts))
 
 
@@ -52,6 +55,8 @@ def _table(found: DataFrame, payer: Payer, title: str, top: int) -> ReportTable:
         found.groupBy("start", payer)
         .agg(*(F.sum(name).alias(name) for name in names), _summed("cost").alias("cost"))
         .orderBy(F.desc("start"), F.desc("cost"), payer)
+        # SQLFrame would make floats of decimals.
+        .withColumn("cost", F.col("cost").cast("string"))
     )
     return table(
         sums,
@@ -71,5 +76,5 @@ def _cells(row: Row, payer: Payer) -> tuple[Cell, ...]:
     return (
         f"{time_of(row.start):%Y-%m}",
         _NOBODY[payer] if row[payer] is None else row[payer],
-        *(row.messages, ByteCount(row.bytes), row.connection_seconds / 3600, row.cost),
+        *(row.messages, ByteCount(row.bytes), row.connection_seconds / 3600, Decimal(row.cost)),
     )

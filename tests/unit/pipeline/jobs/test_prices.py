@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,11 @@ def test_a_table() -> None:
         None,
     ]
     assert parse("{currency: EUR, perGigabyte: 1}").group_of("bob") is None
+
+
+def test_the_table_of_the_documents() -> None:
+    (table,) = re.findall(r"```yaml\n(# prices.yaml.*?)```", Path("docs/audit.md").read_text(), re.DOTALL)
+    assert parse(table).group_of("shop-7") == "shop"
 
 
 @pytest.mark.parametrize(
