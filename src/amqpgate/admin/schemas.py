@@ -120,9 +120,18 @@ POLICIES: Final = of(
             kind=TEXT,
             name=TEXT,
             mode=TEXT,
+            file=or_null(TEXT),
+            line=or_null(COUNT),
             sessions=COUNT,
             rules=listed(
-                of(id=TEXT, effect=TEXT, operations=listed(TEXT), hits=COUNT, last_hit=or_null(NUMBER))
+                of(
+                    id=TEXT,
+                    effect=TEXT,
+                    operations=listed(TEXT),
+                    line=or_null(COUNT),
+                    hits=COUNT,
+                    last_hit=or_null(NUMBER),
+                )
             ),
         )
     ),

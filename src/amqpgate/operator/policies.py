@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import cast
+
 from amqpgate.gateway.observers.stats.decisions import Hits
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.policy.engine.access_rule import DEFAULT_RULE
+from amqpgate.policy.policy_set import Written
 from amqpgate.telemetry.answers import JSON, Args
+
+
+def placed(row: Mapping[str, object], written: Mapping[tuple[str, str], Written]) -> JSON:
+    """A policy with its file and line, and the line of each rule; null where these are not known."""
+    where = written.get((str(row["kind"]), str(row["name"])), Written(None, None))
+    rules = cast("list[dict[str, JSON]]", row["rules"])
+    lines = dict(enumerate(where.rules))
+    with_lines: JSON = [{**rule, "line": lines.get(number)} for number, rule in enumerate(rules)]
+    return {**cast("dict[str, JSON]", row), "file": where.file, "line": where.line, "rules": with_lines}
 
 
 def policies(gateway: Gateway, _args: Args) -> JSON:
@@ -14,7 +27,7 @@ def policies(gateway: Gateway, _args: Args) -> JSON:
     return {
         "digest": gateway.policies.digest,
         "since": decisions.since,
-        "policies": list(gateway.policies.rows()),
+        "policies": [placed(row, gateway.policies.written) for row in gateway.policies.rows()],
         "selected": gateway.observers.selected.shown(),
         "hits": [
             {"policy": policy, "rule": rule, **hits.shown()}

@@ -13,13 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from amqpgate import yamldoc
 from amqpgate.digests import sha256
 from amqpgate.errors import ConfigError
 from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.kinds.kind import AnyDocumentKind, Document, Placed, PolicyKind
 from amqpgate.policy.kinds.registry import DOCUMENT_KINDS
 from amqpgate.policy.kinds.route import ROUTE
-from amqpgate.policy.policy_set import PolicySet
+from amqpgate.policy.policy_set import PolicySet, Written
 from amqpgate.values import frozen
 from amqpgate.yamldoc import Mapping, Node, NumberBounds, Scalar, compose, nearest, structure
 
@@ -136,7 +137,15 @@ def build(
         kind.check([placed for placed in documents.values() if placed.document.kind == kind.name])
     ordered = tuple(documents[key].document for key in sorted(documents))
     places = {placed.name: placed for placed in documents.values() if placed.document.kind == ROUTE.name}
-    return PolicySet(ordered, digest.hexdigest(), default_access, policy_kinds, places)
+    written = {key: _written(placed.node) for key, placed in documents.items()}
+    return PolicySet(ordered, digest.hexdigest(), default_access, policy_kinds, places, written)
+
+
+def _written(node: Node) -> Written:
+    spec = node.entries.get("spec") if isinstance(node, Mapping) else None
+    rules = spec.entries.get("rules") if isinstance(spec, Mapping) else None
+    lines = tuple(rule.mark.line for rule in rules.items) if isinstance(rules, yamldoc.Sequence) else ()
+    return Written(node.mark.file, node.mark.line, lines)
 
 
 def documents_of(

@@ -58,6 +58,16 @@ _Key: TypeAlias = "tuple[tuple[tuple[int, bool, bool], ...], tuple[tuple[str, st
 _NONE: Final[_Key] = ((), ())
 
 
+@frozen
+class Written:
+    """Where a document is, for people."""
+
+    file: str | None
+    line: int | None
+    #: The lines of its rules, in their order.
+    rules: tuple[int, ...] = ()
+
+
 @frozen(eq=False)
 class PolicySet:
     """All policies of one folder; replaced whole, never changed.
@@ -75,6 +85,8 @@ class PolicySet:
     kinds: tuple[AnyPolicyKind, ...] = POLICY_KINDS
     #: Where the route policies are written, by their names: they name what settings must have.
     places: Mapping[str, Placed[Document]] = attrs.field(factory=dict, repr=False)
+    #: Where each document begins, by kind and name.
+    written: Mapping[tuple[str, str], Written] = attrs.field(factory=dict, repr=False)
     #: Who is in which group.
     membership: Membership = attrs.field(init=False, repr=False)
     _by_kind: Mapping[str, KindPolicies[Document, object]] = attrs.field(init=False, repr=False)

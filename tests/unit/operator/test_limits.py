@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
+import trio
 
 from amqpgate.admin.limits import combine
 from amqpgate.gateway.observers.stats import rates as module
@@ -76,6 +77,6 @@ def test_rows_of_workers_for_one_bucket_are_one() -> None:
             1: {"limits": [row("a", 5.5), row("c", 0, 1)], "left_out": 0},
         }
     )
-    found = combine(answers, 2)
+    found = trio.run(combine, answers, 2)
     assert found["limits"] == [row("c", 0, 1), {**row("a", 9.5), "sessions": 2}]
     assert found["left_out"] == 3

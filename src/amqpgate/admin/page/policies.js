@@ -44,7 +44,7 @@ function draw(answer) {
         pill(MODES[policy.mode] ?? "", policy.enforce_percent > 0 && policy.enforce_percent < 100 ? `enforced for ${policy.enforce_percent} %` : policy.mode),
         ...(policy.sessions ? [] : [pill("wait", "selects nobody seen")]),
         h("span", { class: "side" }, summary(policy)));
-      node.replaceChildren(node.firstChild, ...rules(policy));
+      node.replaceChildren(node.firstChild, ...(policy.file ? [h("p", { class: "hint" }, "Written in ", h("code", {}, `${policy.file}:${policy.line}`))] : []), ...rules(policy));
     },
   );
 }
@@ -63,9 +63,9 @@ function rules(policy) {
       const bar = h("meter", { min: 0, max: most, value: rule.hits, "aria-label": `decisions of ${rule.id}` });
       return h("li", {},
         pill(rule.effect === "allow" ? "good" : "bad", rule.effect),
-        h("span", { class: "grow" }, h("span", { class: "rule" }, rule.id), " ", h("span", { class: "hint" }, rule.operations.join(", "))),
+        h("span", { class: "grow" }, h("span", { class: "rule" }, rule.id), " ", h("span", { class: "hint" }, `${rule.operations.join(", ")}${rule.line === null ? "" : ` · line ${rule.line}`}`)),
         bar,
-        h("span", { class: "side" }, [plural(rule.hits, "decision"), rule.messages === null ? null : plural(rule.messages, "message"), ago(rule.last_hit)].filter(Boolean).join(" · ")));
+        h("span", { class: "side" }, `${plural(rule.hits, "decision")} · ${ago(rule.last_hit)}`));
     })),
   ];
 }
