@@ -16,6 +16,11 @@ import pika
 import pytest
 
 from amqpgate.cli.move import STEP_NAMES
+from amqpgate.cli.move_amqp import MoveLink
+from amqpgate.cli.move_carry import mark
+from amqpgate.config.address import AmqpUrl
+from amqpgate.move.document import ManagementUrl, MoveEnd
+from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.interop.moving import ManagedBroker, Stage, both_at_work, brokers, staged
 from tests.interop.rolling import QUEUE, Tally, at_work
 from tests.support.inprocess import eventually
@@ -73,7 +78,10 @@ def test_there_and_back_under_load(
     ):
         at_least(tally, 200)
         assert "from blue to green" in done(stage, "plan")
-        assert stage.move("status")[0] == 1
+        code, said = stage.move("status")
+        assert code == 1
+        assert "resume      -     let those who wait go on" in said, "nothing is done before it begins"
+        assert said.endswith("it has not begun: `amqpgate move run` begins\n")
         assert "done: prod are on green" in done(stage, "run")
         at_least(tally, 200)
         assert "resume      done" in done(stage, "status")
@@ -201,7 +209,9 @@ def test_messages_without_a_consumer_move_as_they_are(stage: Stage, kind: str) -
     eventually(lambda: set(refused(stage)) == {"no-consumer"})
     assert stage.move("run")[0] == 1
     assert stage.blue.ready(queue) == 500
-    assert "500 messages" in done(stage, "run", "--leftovers", "move")
+    lines = [line for line in done(stage, "run", "--leftovers", "move").splitlines() if "messages of" in line]
+    assert lines[-1].strip() == f"500 messages of / {queue} are on green"
+    assert len(lines) < 5, "not a line for each batch"
     assert stage.blue.ready(queue) == 0
     found = taken(stage.green, queue)
     assert [body for body, *_ in found] == [str(number).encode() for number in range(500)]
@@ -223,6 +233,34 @@ def test_killed_while_messages_move_none_comes_twice_unmarked(stage: Stage, kind
     assert {body for body, *_ in found} == {str(number).encode() for number in range(3000)}
     unmarked = [body for body, _, marked, _ in found if not marked]
     assert len(unmarked) == len(set(unmarked))
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_what_is_marked_is_back_when_that_is_done(
+    ends: tuple[ManagedBroker, ManagedBroker], kind: str
+) -> None:
+    """RabbitMQ puts messages back one by one, unless it is asked otherwise: so a part of them was there."""
+    for broker in ends:
+        broker.empty()
+        with broker.channel() as channel:
+            channel.queue_declare("many", durable=True, arguments={"x-queue-type": kind})
+        end = MoveEnd(
+            upstream="one",
+            management=ManagementUrl.parse(broker.management),
+            amqp=AmqpUrl.parse(f"amqp://{broker.node.address}"),
+            user="guest",
+            password_env="NONE",
+        )
+        link = MoveLink(end, "/", "guest")
+        link.open()
+        link.ask(9, amqp.ChannelOpen(), amqp.ChannelOpenOk)
+        publish = amqp.BasicPublish(routing_key="many")
+        for _ in range(5000):
+            link.publish(9, publish, amqp.BasicProperties(delivery_mode=2), b"x")
+        eventually(lambda link=link: link.depths(["many"])["many"] == (5000, 0))
+        mark("many", link, kind)
+        assert link.depths(["many"])["many"] == (5000, 0)
+        link.close()
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
@@ -259,6 +297,22 @@ def test_a_message_that_is_too_large_stays_and_stops_the_move(stage: Stage) -> N
     assert stage.green.ready(queue) == 1
     done(stage, "rollback", "--leftovers", "move")
     assert {len(body) for body, *_ in taken(stage.blue, queue)} == {1, 17 << 20}
+
+
+def test_turned_back_a_queue_that_the_old_broker_never_had_is_told_with_what_to_do(stage: Stage) -> None:
+    done(stage, "run")
+    with stage.green.channel() as channel:
+        channel.queue_declare("young", durable=True)
+        channel.basic_publish("", "young", b"first", mandatory=True)
+    code, said = stage.move("rollback", "--leftovers", "move")
+    assert code == 1
+    assert "no queue 'young'" in said
+    assert "declare it there as its clients would" in said
+    assert "`amqpgate move rollback` turns back" in said
+    with stage.blue.channel() as channel:
+        channel.queue_declare("young", durable=True)
+    done(stage, "rollback", "--leftovers", "move")
+    assert [body for body, *_ in taken(stage.blue, "young")] == [b"first"]
 
 
 # -- definitions, and what is in the way ---------------------------------------------------------------------
@@ -300,6 +354,31 @@ def test_definitions_are_those_that_clients_declare_through_the_gateway(stage: S
         for broker in (stage.blue, stage.green):
             with contextlib.suppress(Exception):
                 broker.node.ctl("delete_user", "teller")
+
+
+def test_a_user_of_the_new_broker_keeps_its_password_though_it_may_do_nothing_yet(stage: Stage) -> None:
+    with known_to_both(stage, "teller"):
+        assert "user teller keeps the password that it has there" in done(stage, "plan")
+        done(stage, "run")
+        connection = pika.BlockingConnection(
+            pika.ConnectionParameters(
+                "127.0.0.1", stage.green.node.port, credentials=pika.PlainCredentials("teller", "of green")
+            )
+        )
+        with contextlib.closing(connection):
+            connection.channel().queue_declare("mine", exclusive=True)
+
+
+@contextlib.contextmanager
+def known_to_both(stage: Stage, user: str) -> Iterator[None]:
+    """With another password on each; on green it has no permission."""
+    stage.blue.node.add_user(user, "of blue", vhost="/")
+    stage.green.node.ctl("add_user", user, "of green")
+    try:
+        yield
+    finally:
+        for broker in (stage.blue, stage.green):
+            broker.node.ctl("delete_user", user)
 
 
 def test_what_would_be_lost_is_in_the_way(stage: Stage) -> None:

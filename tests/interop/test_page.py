@@ -202,6 +202,62 @@ def test_names_are_text(shown: Shown, connection: pika.BlockingConnection) -> No
     assert shown.page.locator("main img, main script").count() == 0
 
 
+def test_the_graph_has_rates_and_what_was_denied(shown: Shown, connection: pika.BlockingConnection) -> None:
+    channel = connection.channel()
+    channel.queue_declare("pictured", exclusive=True)
+    channel.queue_bind("pictured", "amq.topic", "order.#")
+    channel.basic_consume("pictured", lambda *_: None, auto_ack=True)
+    channel.basic_publish("amq.topic", "order", b"x")
+    with contextlib.suppress(ChannelClosedByBroker):
+        other = connection.channel()
+        other.basic_publish("amq.topic", "refund.pictured", b"x")
+        connection.process_data_events(0.2)
+    shown.view("Graph")
+    page = shown.page
+    picture = page.locator("#picture")
+    red = picture.locator("path.denied")
+    expect(red.first).to_be_visible()
+    assert "denied, last by shop/no-refunds" in (red.first.locator("title").text_content() or "")
+    # What was looked at keeps the focus while its numbers change.
+    queue = picture.locator("g.queue").filter(has_text="pictured")
+    queue.focus()
+    for _ in range(120):
+        channel.basic_publish("amq.topic", "order", b"x")
+        connection.process_data_events(0.1)
+        if (queue.locator(".total").text_content() or "").endswith("/s"):
+            break
+    expect(queue.locator(".total")).to_contain_text("/s")
+    expect(queue).to_be_focused()
+    assert "messages a second" in (queue.get_attribute("aria-label") or "")
+    page.get_by_label("Numbers").select_option("sums")
+    expect(queue.locator(".total")).not_to_contain_text("/s")
+    # Closer and farther, by keys and by the mouse, and then all of it.
+    drawing = picture.locator("svg")
+    wide = float(drawing.get_attribute("width") or 0)
+    picture.focus()
+    page.keyboard.press("+")
+    assert float(drawing.get_attribute("width") or 0) > wide
+    for _ in range(3):
+        page.keyboard.press("-")
+    assert float(drawing.get_attribute("width") or 0) < wide
+    for _ in range(12):
+        page.get_by_role("button", name="Closer").click()
+    before = page.evaluate("document.getElementById('picture').scrollLeft")
+    over = picture.bounding_box()
+    assert over is not None
+    page.mouse.move(over["x"] + 300, over["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(over["x"] + 100, over["y"] + 60, steps=4)
+    page.mouse.up()
+    assert page.evaluate("document.getElementById('picture').scrollLeft") == before + 200
+    page.get_by_role("button", name="Whole").click()
+    assert page.evaluate(
+        "document.querySelector('#picture').scrollWidth <= document.querySelector('#picture').clientWidth"
+    )
+    page.get_by_label("Containing").locator("visible=true").fill("no such name")
+    expect(picture).to_contain_text("Nothing has been seen yet.")
+
+
 def test_each_limit_is_beside_its_rate(shown: Shown, connection: pika.BlockingConnection) -> None:
     connection.channel()
     row = shown.page.locator("#limits li").filter(has_text="pace/each")

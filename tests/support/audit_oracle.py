@@ -167,6 +167,41 @@ class Oracle:
             FROM minutes GROUP BY ALL"""
         )
 
+    def costs(self, zone: str) -> list[dict[str, Any]]:
+        """What is charged by month, before prices are applied; connections by whole seconds."""
+        return self.ask(
+            f"""
+            WITH passed AS (
+              SELECT date_trunc('month', timezone('{zone}', window_start)) AS month, "user", vhost,
+                sum(messages) AS m, sum(bytes) AS b
+              FROM usage
+              WHERE operation IN ('basic.publish', 'basic.deliver', 'basic.get-ok', 'basic.return')
+                AND verdict IS DISTINCT FROM 'deny'
+              GROUP BY ALL),
+            records AS (
+              SELECT gateway, session, "user", vhost, first, last FROM usage
+              UNION ALL SELECT gateway, session, "user", vhost, time, time FROM events),
+            sessions AS (
+              SELECT gateway, session, "user", vhost, date_trunc('second', min(first)) AS f,
+                date_trunc('second', max(last)) AS l
+              FROM records WHERE session IS NOT NULL GROUP BY ALL),
+            months AS (
+              SELECT m AS month, timezone('{zone}', m) AS b, timezone('{zone}', m + INTERVAL 1 MONTH) AS e
+              FROM range(TIMESTAMP '2026-01-01', TIMESTAMP '2028-01-01', INTERVAL 1 MONTH) r(m)),
+            connected AS (
+              SELECT month, "user", vhost, sum(date_diff('second', greatest(f, b), least(l, e))) AS s
+              FROM sessions JOIN months ON f < e AND l > b
+              WHERE greatest(f, b) < least(l, e) GROUP BY ALL),
+            charged AS (
+              SELECT month, "user", vhost, m, b, 0 AS s FROM passed
+              UNION ALL SELECT month, "user", vhost, 0, 0, s FROM connected)
+            SELECT timezone('{zone}', month) AS start, "user",
+              CASE WHEN "user" = 'service-0' THEN 'first' WHEN "user" LIKE 'service-%' THEN 'others' END
+                AS "group",
+              vhost, sum(m)::BIGINT AS messages, sum(b)::BIGINT AS bytes, sum(s)::BIGINT AS connection_seconds
+            FROM charged GROUP BY ALL"""
+        )
+
     def denials(self, kind: str) -> list[dict[str, Any]]:
         """How often, to whom, and eight equal parts of the time from the first to the last of all."""
         return self.ask(

@@ -290,7 +290,7 @@ def never_used(house: House, elsewhere: Iterable[str] = ()) -> set[str]:
 
 
 def _called_by_others(tree: ast.Module) -> Iterator[ast.AST]:
-    """Methods of classes whose base is of a library, which calls them."""
+    """Methods of classes whose base is of a library, which calls them; or extends one that is."""
     libraries = {
         alias.asname or alias.name
         for node in ast.walk(tree)
@@ -299,6 +299,7 @@ def _called_by_others(tree: ast.Module) -> Iterator[ast.AST]:
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and libraries.intersection(map(_last_name, node.bases)):
+            libraries.add(node.name)
             yield from (each for each in node.body if isinstance(each, Function))
 
 

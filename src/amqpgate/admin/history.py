@@ -13,7 +13,7 @@ from amqpgate.admin.answering import answer, number_of
 from amqpgate.admin.paths import Parameter, Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, NUMBER, Schema, listed, of, or_null
 from amqpgate.admin.subject import AdminSubject
-from amqpgate.telemetry.history import MINUTES, PERCENTILES, SERIES
+from amqpgate.telemetry.history import MINUTES, PERCENTILES, SERIES, TIMED
 
 _NUMBERS: Final = listed(or_null(NUMBER))
 _HISTORY: Final[Schema] = of(
@@ -22,8 +22,8 @@ _HISTORY: Final[Schema] = of(
     workers=listed(COUNT),
     **{name: {**_NUMBERS, "description": about} for name, about in SERIES.items()},
     **{
-        name: {**_NUMBERS, "description": f"Seconds from a publish to its confirm: {share:.0%} took less."}
-        for name, share in PERCENTILES.items()
+        series: {**_NUMBERS, "description": f"{TIMED[name][1]}: {share:.0%} took less."}
+        for series, (name, share) in PERCENTILES.items()
     },
 )
 

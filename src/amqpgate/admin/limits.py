@@ -15,6 +15,7 @@ from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, listed, of
 from amqpgate.admin.subject import AdminSubject
 from amqpgate.operator.limits import fullest
 from amqpgate.telemetry.answers import JSON, Answers
+from amqpgate.telemetry.time_slices import TimeSlices
 
 _MOST: Final = 1000
 #: What makes two rows of different workers the same bucket.
@@ -43,7 +44,7 @@ def limit_handlers(subject: AdminSubject) -> list[Route]:
 
     async def listing(request: Request) -> Response:
         most = number_of(request.query_params, "limit", 100, 1, _MOST)
-        return await answer(combine((await subject.call("limits", {"most": _MOST})).complete(), most))
+        return await answer(await combine((await subject.call("limits", {"most": _MOST})).complete(), most))
 
     return [
         Path(
@@ -62,10 +63,10 @@ def limit_handlers(subject: AdminSubject) -> list[Route]:
     ]
 
 
-def combine(answers: Answers, most: int) -> dict[str, JSON]:
+async def combine(answers: Answers, most: int) -> dict[str, JSON]:
     """The workers' rows: those of one bucket are one."""
     found: dict[str, dict[str, JSON]] = {}
-    left_out = 0
+    left_out, turns = 0, TimeSlices()
     for told in cast("list[dict[str, JSON]]", list(answers.values())):
         left_out += cast("int", told["left_out"])
         for row in cast("list[dict[str, JSON]]", told["limits"]):
@@ -74,5 +75,6 @@ def combine(answers: Answers, most: int) -> dict[str, JSON]:
             )
             for name in ("rate", "sessions", "waiting"):
                 known[name] = round(cast("float", known[name]) + cast("float", row[name]), 3)
+            await turns.next()
     shown = fullest(list(found.values()), most)
     return {**shown, "left_out": cast("int", shown["left_out"]) + left_out}

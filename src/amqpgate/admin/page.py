@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from amqpgate import __version__
 from amqpgate.admin.answering import answer, object_of
+from amqpgate.admin.negotiating import is_known, takes_gzip
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, Schema, listed, of
 from amqpgate.admin.subject import AdminSubject, Refused
@@ -29,6 +30,7 @@ from amqpgate.operator.explain import request_of
 from amqpgate.operator.graph import MOST, MOST_KEYS
 from amqpgate.policy import OPERATIONS
 from amqpgate.telemetry.answers import JSON, Answers
+from amqpgate.telemetry.time_slices import TimeSlices
 
 _MEDIA: Final = {
     "html": "text/html; charset=utf-8",
@@ -111,7 +113,7 @@ def page_handlers(subject: AdminSubject) -> list[Route]:
         return await answer(_overview(subject, (await subject.call("overview")).complete()))
 
     async def graph(_request: Request) -> Response:
-        return await answer(_graph((await subject.call("graph")).complete()))
+        return await answer(await _graph((await subject.call("graph")).complete()))
 
     async def operations(_request: Request) -> Response:
         return await answer({"operations": _OPERATIONS})
@@ -175,14 +177,15 @@ def _files() -> list[Route]:
 
 
 def _file(path: str, content: bytes, media: str) -> Route:
-    tag = f'"{sha256(content).hexdigest()[:32]}"'
+    # Of the file, packed or not: a strong one would be of one of them (RFC 9110, section 8.8.3.3).
+    tag = f'W/"{sha256(content).hexdigest()[:32]}"'
     headers = {**_HEADERS, "etag": tag, "vary": "accept-encoding"}
     small = gzip.compress(content, mtime=0)
 
     async def give(request: Request) -> Response:
-        if request.headers.get("if-none-match") == tag:
+        if is_known(tag, request.headers.getlist("if-none-match")):
             return Response(status_code=304, headers=headers)
-        if "gzip" in request.headers.get("accept-encoding", ""):
+        if takes_gzip(request.headers.getlist("accept-encoding")):
             return Response(small, headers={**headers, "content-type": media, "content-encoding": "gzip"})
         return Response(content, headers={**headers, "content-type": media})
 
@@ -224,11 +227,10 @@ def _sum(values: list[JSON]) -> JSON:
     return sum(cast("list[int]", values))
 
 
-def _graph(answers: Answers) -> JSON:
+async def _graph(answers: Answers) -> JSON:
     """The workers' edges, those of the same kind between the same two added up."""
     edges: dict[str, dict[str, JSON]] = {}
-    left_out = 0
-    unseen = []
+    left_out, unseen, turns = 0, [], TimeSlices()
     for told in cast("list[dict[str, JSON]]", list(answers.values())):
         left_out += cast("int", told["left_out"])
         unseen.append(told["unseen"])
@@ -242,6 +244,7 @@ def _graph(answers: Answers) -> JSON:
             for key in _LISTS:
                 texts = dict.fromkeys([*cast("list[str]", known[key]), *cast("list[str]", edge[key])])
                 known[key] = list(texts)[:MOST_KEYS]
+            await turns.next()
     found = sorted(edges.values(), key=lambda edge: -cast("int", edge["messages"]))
     return {
         "edges": found[:MOST],

@@ -104,8 +104,7 @@ class Supervisor:
     @property
     def history(self) -> History:
         """What the workers have written, those that are gone as well. None of them is asked."""
-        memory = memoryview(b"") if self._processes is None else self._processes.shared_memory.history
-        return History.of(memory)
+        return History(()) if self._processes is None else self._processes.history
 
     async def metrics_text(self) -> bytes:
         """The sum of the workers' metrics."""

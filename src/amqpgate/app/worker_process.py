@@ -20,6 +20,7 @@ from amqpgate.config import Settings
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server.standing import Impairment
 from amqpgate.telemetry.answers import JSON, Args, IncompleteError
+from amqpgate.telemetry.history import History
 from amqpgate.telemetry.merge import Workers
 from amqpgate.values import define
 
@@ -153,6 +154,11 @@ class WorkerProcesses:
     #: Set when all of them serve for the first time.
     serving: trio.Event = attrs.field(factory=trio.Event, init=False)
     metrics: Workers = attrs.field(factory=Workers, init=False)
+    #: What they have written, those that are gone as well.
+    history: History = attrs.field(
+        default=attrs.Factory(lambda self: History.of(self.shared_memory.history), takes_self=True),
+        init=False,
+    )
     #: The exit code.
     worst: int = attrs.field(default=0, init=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define
 
-from amqpgate.broker.exchanges import Destination, ExchangeBinding
+from amqpgate.broker.exchanges import BindingDestination, ExchangeBinding
 from amqpgate.broker.peers import Peer
 from amqpgate.broker.replies import Replies
 from amqpgate.broker.vhost import REPLY_TO, VirtualHost, clean
@@ -81,7 +81,7 @@ class Declaring:
         name = self.queue_named(method.queue)
         # An empty key goes with an empty queue name: it then means the same as that.
         key = name if not method.queue and not method.routing_key else method.routing_key
-        return ExchangeBinding.of(Destination("queue", clean(name)), key, method.arguments)
+        return ExchangeBinding.of(BindingDestination("queue", clean(name)), key, method.arguments)
 
     def _answer(self, method: Method, no_wait: bool) -> None:
         if not no_wait:
@@ -89,5 +89,5 @@ class Declaring:
 
 
 def _exchange_binding(method: amqp.ExchangeBind | amqp.ExchangeUnbind) -> ExchangeBinding:
-    destination = Destination("exchange", clean(method.destination))
+    destination = BindingDestination("exchange", clean(method.destination))
     return ExchangeBinding.of(destination, method.routing_key, method.arguments)

@@ -26,7 +26,7 @@ from amqpgate.wire.tables import EMPTY_TABLE, Table
 Kind = Literal["queue", "exchange"]
 
 
-class Destination(NamedTuple):
+class BindingDestination(NamedTuple):
     """Where a binding leads to."""
 
     kind: Kind
@@ -37,12 +37,12 @@ class Destination(NamedTuple):
 class ExchangeBinding:
     """One binding of an exchange; two with the same destination, key and arguments are the same one."""
 
-    destination: Destination
+    destination: BindingDestination
     routing_key: str
     arguments: Table = EMPTY_TABLE
 
     @classmethod
-    def of(cls, destination: Destination, routing_key: str, arguments: Table) -> ExchangeBinding:
+    def of(cls, destination: BindingDestination, routing_key: str, arguments: Table) -> ExchangeBinding:
         """With the arguments in the order in which they are compared."""
         entries = sorted(arguments.entries, key=lambda entry: entry[0])
         return cls(destination, routing_key, Table(tuple(entries)))
@@ -57,7 +57,7 @@ class ExchangeRouter(Protocol):
     def remove(self, binding: ExchangeBinding) -> None:
         """Forget a binding."""
 
-    def match(self, message: BrokerMessage) -> Iterable[Destination]:
+    def match(self, message: BrokerMessage) -> Iterable[BindingDestination]:
         """Where a message goes; the same destination may come up more than once."""
 
 
@@ -76,7 +76,7 @@ class DirectRouter:
         if not bound:
             del self._by_key[binding.routing_key]
 
-    def match(self, message: BrokerMessage) -> Iterable[Destination]:
+    def match(self, message: BrokerMessage) -> Iterable[BindingDestination]:
         for key in message.routing_keys:
             for binding in self._by_key.get(key, ()):
                 yield binding.destination
@@ -94,7 +94,7 @@ class FanoutRouter:
     def remove(self, binding: ExchangeBinding) -> None:
         del self._bound[binding]
 
-    def match(self, message: BrokerMessage) -> Iterable[Destination]:
+    def match(self, message: BrokerMessage) -> Iterable[BindingDestination]:
         return [binding.destination for binding in self._bound]
 
 
@@ -110,7 +110,7 @@ class TopicRouter:
     def remove(self, binding: ExchangeBinding) -> None:
         self._tree.remove(binding.routing_key, binding)
 
-    def match(self, message: BrokerMessage) -> Iterable[Destination]:
+    def match(self, message: BrokerMessage) -> Iterable[BindingDestination]:
         for key in message.routing_keys:
             for binding in self._tree.match(key):
                 yield binding.destination
@@ -128,7 +128,7 @@ class HeadersRouter:
     def remove(self, binding: ExchangeBinding) -> None:
         del self._rules[binding]
 
-    def match(self, message: BrokerMessage) -> Iterable[Destination]:
+    def match(self, message: BrokerMessage) -> Iterable[BindingDestination]:
         headers = message.properties.headers or EMPTY_TABLE
         return [binding.destination for binding, rule in self._rules.items() if rule.matches(headers)]
 

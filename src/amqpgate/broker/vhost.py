@@ -19,7 +19,13 @@ from amqpgate.broker.arguments import (
     compare_flag,
     compare_queue_arguments,
 )
-from amqpgate.broker.exchanges import ROUTERS, Destination, Exchange, ExchangeBinding, check_headers_binding
+from amqpgate.broker.exchanges import (
+    ROUTERS,
+    BindingDestination,
+    Exchange,
+    ExchangeBinding,
+    check_headers_binding,
+)
 from amqpgate.broker.messages import BrokerMessage, Memory
 from amqpgate.broker.queues import BrokerQueue
 from amqpgate.errors import ProtocolViolation
@@ -62,7 +68,7 @@ class VirtualHost:
     exchanges: dict[str, Exchange] = field(init=False)
     queues: dict[str, BrokerQueue] = field(factory=dict)
     #: Which bindings lead to a destination, and from which exchange.
-    _leading_to: dict[Destination, dict[tuple[str, ExchangeBinding], None]] = field(factory=dict)
+    _leading_to: dict[BindingDestination, dict[tuple[str, ExchangeBinding], None]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.exchanges = {name: Exchange(name, type_) for name, type_ in _PREDECLARED}
@@ -127,7 +133,7 @@ class VirtualHost:
         for binding in exchange.bindings:
             self._forget(exchange.name, binding)
         exchange.bindings.clear()
-        self._drop_bindings_to(Destination("exchange", exchange.name))
+        self._drop_bindings_to(BindingDestination("exchange", exchange.name))
 
     # Queues.
 
@@ -202,7 +208,7 @@ class VirtualHost:
         if queue.is_deleted:
             return 0
         del self.queues[queue.name]
-        self._drop_bindings_to(Destination("queue", queue.name))
+        self._drop_bindings_to(BindingDestination("queue", queue.name))
         return queue.delete()
 
     def drop_queues_of(self, owner: object) -> None:
@@ -239,16 +245,16 @@ class VirtualHost:
         self._forget(exchange.name, binding)
         self._delete_if_done(exchange)
 
-    def _source(self, source: str, destination: Destination) -> Exchange | None:
-        if destination == Destination("exchange", ""):
+    def _source(self, source: str, destination: BindingDestination) -> Exchange | None:
+        if destination == BindingDestination("exchange", ""):
             self._check_not_default("")
         self._check_not_default(clean(source))
         return self.exchanges.get(clean(source))
 
-    def _exists(self, destination: Destination) -> bool:
+    def _exists(self, destination: BindingDestination) -> bool:
         return destination.name in (self.queues if destination.kind == "queue" else self.exchanges)
 
-    def _drop_bindings_to(self, destination: Destination) -> None:
+    def _drop_bindings_to(self, destination: BindingDestination) -> None:
         for source, binding in list(self._leading_to.pop(destination, ())):
             exchange = self.exchanges.get(source)
             if exchange is not None and exchange.unbind(binding):
@@ -278,7 +284,7 @@ class VirtualHost:
             current = todo.pop()
             destinations = set(current.router.match(message))
             if not destinations and current.alternate is not None:
-                destinations.add(Destination("exchange", current.alternate))
+                destinations.add(BindingDestination("exchange", current.alternate))
             for destination in destinations:
                 if destination.kind == "queue":
                     names.add(destination.name)

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, cast
 
+import attrs
 import click
 
 from amqpgate.cli.audit_answers import check_answer, put_frame, put_rows, text_form
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from sqlframe.duckdb import DuckDBSession
 
     from amqpgate.pipeline.contract import Skipped
-    from amqpgate.pipeline.folders import RecordSource, RecordTable
+    from amqpgate.pipeline.folders import RecordSource, RecordTable, Span
     from amqpgate.pipeline.following import Skips
     from amqpgate.records import Sort
 
@@ -191,6 +192,13 @@ class Running:
 
     def read(self, sort: Sort) -> RecordTable:
         """The records that the options choose. What is left out is named on standard error."""
+        return self._read(sort, self.options.span)
+
+    def read_always(self, sort: Sort) -> RecordTable:
+        """The same, whenever they were."""
+        return self._read(sort, attrs.evolve(self.options.span, since=None, until=None))
+
+    def _read(self, sort: Sort, span: Span) -> RecordTable:
         from amqpgate.pipeline import frames
 
         self.step(f"looking into {self.options.folder}")
@@ -198,11 +206,11 @@ class Running:
             from amqpgate.pipeline import local_reading
 
             session = cast("DuckDBSession", self._session)
-            table = local_reading.read(session, self.folder, sort, self.options.span)
+            table = local_reading.read(session, self.folder, sort, span)
         else:
             from amqpgate.pipeline import reading
 
-            table = reading.read(self.spark, self.folder, sort, self.options.span)
+            table = reading.read(self.spark, self.folder, sort, span)
         name_skipped(table.skipped)
         self.files += table.paths
         self.step(f"{table.records:,} records of {table.files:,} files")

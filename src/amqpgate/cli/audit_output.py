@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
@@ -58,7 +59,8 @@ def write_rows(
         table.writerows([_cell(value) for value in row] for row in rows)
     else:
         for row in rows:
-            out.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n")
+            told = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=_digits)
+            out.write(told + "\n")
 
 
 @contextmanager
@@ -84,7 +86,7 @@ def _print_table(names: Sequence[str], rows: Sequence[Sequence[object]], out: IO
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for number, name in enumerate(names):
-        numeric = any(isinstance(row[number], int | float) for row in rows)
+        numeric = any(isinstance(row[number], int | float | Decimal) for row in rows)
         table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*(Text(_word(value)) for value in row))
@@ -107,6 +109,8 @@ def _word(value: object) -> str:
             return f"{value:,}"
         case float():
             return f"{value:,.1f}"
+        case Decimal():
+            return f"{value:,.4f}"
         case list():
             numbers = [each for each in value if isinstance(each, int)]
             return _plot(numbers) if numbers else ", ".join(map(_word, value))
@@ -122,7 +126,16 @@ def _plot(numbers: list[int]) -> str:
     return "".join(" " if not each else _BARS[(len(_BARS) - 1) * each // most] for each in numbers)
 
 
+def _digits(value: object) -> str:
+    """Money as text, which is exact."""
+    if not isinstance(value, Decimal):
+        raise TypeError(f"{value!r} is no value of an answer")
+    return f"{value:f}"
+
+
 def _cell(value: object) -> object:
+    if isinstance(value, Decimal):
+        return _digits(value)
     text = " ".join(map(str, value)) if isinstance(value, list) else value
     # Clients choose names.
     return _FORMULA.sub(lambda begins: f"{begins[1] or ''}'", text) if isinstance(text, str) else text

@@ -76,8 +76,8 @@ def _key(decision: Row) -> tuple[JSON, ...]:
     return decision["worker"], decision["number"], decision["at"]
 
 
-def line_of(decision: Row) -> str:
-    """One decision for people."""
+def cells_of(decision: Row) -> tuple[str, ...]:
+    """Time, what became of it, operation, what it is about, user, virtual host and rule, for people."""
     at = time.strftime("%H:%M:%S", time.localtime(float(str(decision["at"]))))
     kind = str(decision["kind"])
     words = {"denied": "DENIED", "shadow": f"would {decision['effect']}", "not_transformed": "REFUSED"}
@@ -89,5 +89,11 @@ def line_of(decision: Row) -> str:
     rule = (
         f"{decision['policy']}/{decision['rule']}" if decision["policy"] is not None else "no rule allows it"
     )
-    who = f"user '{text_of(decision['user'])}' in vhost '{text_of(decision['vhost'])}'"
-    return f"{at}  {words.get(kind, kind):<11}  {decision['operation']} {', '.join(about)} by {who}: {rule}"
+    who = text_of(decision["user"]), text_of(decision["vhost"])
+    return at, words.get(kind, kind), str(decision["operation"]), ", ".join(about), *who, rule
+
+
+def line_of(decision: Row) -> str:
+    """One decision for people."""
+    at, word, operation, about, user, vhost, rule = cells_of(decision)
+    return f"{at}  {word:<11}  {operation} {about} by user '{user}' in vhost '{vhost}': {rule}"

@@ -33,6 +33,9 @@ STEP_NAMES: Final = (
     "switch",
     "resume",
 )
+#: What to do about a move that has begun.
+_GO_ON: Final = "`amqpgate move run` goes on, `amqpgate move rollback` turns back"
+_STOPPED: Final = f"stopped; clients wait where a route is paused. {_GO_ON}"
 #: Objects that a plan shows before it says how many more there are.
 _SHOWN: Final = 40
 
@@ -227,9 +230,11 @@ def status(file: Path, leftovers: Leftovers | None, timeout: float, as_json: boo
         view = Mover(world, course).look()
     following = next_step(course, view)
     rows = []
+    is_before = True
     for step in STEPS:
+        is_before = is_before and step is not following
+        state = "done" if is_before else "next" if step is following else "-"
         is_done = step.is_done(course, view)
-        state = "done" if is_done else "next" if step is following else "-"
         rows.append((step.name, state, step.title if is_done else step.progress(course, view)))
     if as_json:
         click.echo(
@@ -238,8 +243,10 @@ def status(file: Path, leftovers: Leftovers | None, timeout: float, as_json: boo
     else:
         for name, state, says in rows:
             click.echo(f"{name:<12}{state:<6}{says}")
-        if following is not None:
-            click.echo(f"waits: {following.remedy(course, view)}")
+        if following is not None and view.has_begun(course):
+            click.echo(f"{_GO_ON}; where it waits: {following.remedy(course, view)}")
+        elif following is not None:
+            click.echo("it has not begun: `amqpgate move run` begins")
     if following is not None:
         raise SystemExit(FAILED)
 
@@ -283,13 +290,15 @@ def _course(document: MoveDocument, *, back: bool) -> Course:
 
 
 def _until_done(mover: Mover, *, until: str | None, give_up_after: float | None, interval: float) -> None:
+    from amqpgate.cli.move_run import NotInTime
+    from amqpgate.cli.move_world import RefusedByBroker
+
     try:
         mover.run(until=until, timeout=give_up_after, interval=interval)
+    except (RefusedByBroker, NotInTime) as failure:
+        raise Failure(f"{failure.message}\n{_STOPPED}") from None
     except KeyboardInterrupt:
-        raise Failure(
-            "amqpgate: stopped; clients wait where a route is paused. `amqpgate move run` goes on, "
-            "`amqpgate move rollback` turns back"
-        ) from None
+        raise Failure(f"amqpgate: {_STOPPED}") from None
 
 
 def _plan_lines(

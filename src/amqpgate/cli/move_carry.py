@@ -8,6 +8,7 @@ message twice that is not marked.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Final
@@ -16,7 +17,7 @@ import attrs
 
 from amqpgate.broker.amqp.events import ContentReceived, MethodReceived
 from amqpgate.cli.failures import Failure
-from amqpgate.cli.move_amqp import MoveLink
+from amqpgate.cli.move_amqp import ChannelClosed, MoveLink
 from amqpgate.move.objects import OWN
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Properties
@@ -26,13 +27,20 @@ _CHANNEL: Final = 3
 #: Messages that are under way at once, and about as many bytes.
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 8 << 20
+#: What a broker says where there is no queue of that name.
+_NOT_FOUND: Final = 404
+#: Seconds between two looks at a queue that gets its messages back, and for which it may get none.
+_PACE: Final = 0.05
+_PATIENCE: Final = 10.0
 #: Headers that quorum queues add to what they deliver.
 _WRITTEN: Final = ("x-delivery-count", "x-acquired-count")
 _CLOSE: Final = amqp.ChannelClose(reply_code=200, reply_text="", class_id=0, method_id=0)
 
 
-def carry(queue: str, source: MoveLink, target: MoveLink) -> Iterator[int]:
-    """Take all messages of the queue; yields how many, batch by batch. Raises ``Failure``."""
+def carry(queue: str, source: MoveLink, target: MoveLink, *, type_there: str = "classic") -> Iterator[int]:
+    """Take all messages of the queue, which is of that type on the target; yields how many, batch by batch.
+    Raises ``Failure``.
+    """
     source.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
     exchange, there = _way_to(queue, target)
     # What is there may have come from a command that was killed, and still be here.
@@ -57,7 +65,7 @@ def carry(queue: str, source: MoveLink, target: MoveLink) -> Iterator[int]:
         average = sum(len(one.body) for one in batch) // len(batch) + 1
         ahead = max(1, min(2 * ahead, _BATCH, _BATCH_BYTES // average))
     if is_known:
-        _mark(target, queue)
+        _mark(target, queue, type_there)
     if last:
         source.say(_CHANNEL, amqp.BasicAck(last, multiple=True))
     target.ask(_CHANNEL, amqp.ExchangeDelete(exchange=exchange), amqp.ExchangeDeleteOk)
@@ -65,10 +73,10 @@ def carry(queue: str, source: MoveLink, target: MoveLink) -> Iterator[int]:
         link.ask(_CHANNEL, _CLOSE, amqp.ChannelCloseOk)
 
 
-def mark(queue: str, link: MoveLink) -> None:
-    """Have all messages of the queue marked as redelivered."""
+def mark(queue: str, link: MoveLink, type_there: str = "classic") -> None:
+    """Have all messages of the queue, which is of that type, marked as redelivered."""
     link.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
-    _mark(link, queue)
+    _mark(link, queue, type_there)
     link.ask(_CHANNEL, _CLOSE, amqp.ChannelCloseOk)
 
 
@@ -79,9 +87,17 @@ def _way_to(queue: str, target: MoveLink) -> tuple[str, int]:
     declare = amqp.ExchangeDeclare(exchange=exchange, type="fanout", durable=True)
     target.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
     target.ask(_CHANNEL, amqp.ConfirmSelect(), amqp.ConfirmSelectOk)
+    try:
+        known = target.ask(_CHANNEL, amqp.QueueDeclare(queue=queue, passive=True), amqp.QueueDeclareOk)
+    except ChannelClosed as closed:
+        if closed.code != _NOT_FOUND:
+            raise
+        raise Failure(
+            f"{closed.message}\ndeclare it there as its clients would, or leave its messages where they are: "
+            "`--leftovers leave`"
+        ) from None
     target.ask(_CHANNEL, declare, amqp.ExchangeDeclareOk)
     target.ask(_CHANNEL, amqp.QueueBind(queue=queue, exchange=exchange), amqp.QueueBindOk)
-    known = target.ask(_CHANNEL, amqp.QueueDeclare(queue=queue, passive=True), amqp.QueueDeclareOk)
     return exchange, known.message_count
 
 
@@ -145,10 +161,35 @@ def _settle(
             link.say(_CHANNEL, amqp.BasicAck(_got(one).delivery_tag))
 
 
-def _mark(link: MoveLink, queue: str) -> None:
+def _mark(link: MoveLink, queue: str, kind: str) -> None:
     """Take all of them, and give them back."""
-    last = 0
+    last = taken = 0
     while batch := _take(link, queue, _BATCH):
         last = _got(batch[-1]).delivery_tag
-    if last:
+        taken += len(batch)
+    if not last:
+        return
+    if kind == "classic":
+        # By basic.nack RabbitMQ would put them back one by one, 20,000 in a minute; so it does it at once.
+        link.ask(_CHANNEL, _CLOSE, amqp.ChannelCloseOk)
+        link.ask(_CHANNEL, amqp.ChannelOpen(), amqp.ChannelOpenOk)
+    else:
+        # To a quorum queue a consumer that has gone is a failed delivery.
         link.say(_CHANNEL, amqp.BasicNack(last, multiple=True, requeue=True))
+    _await_all(link, queue, taken)
+
+
+def _await_all(link: MoveLink, queue: str, count: int) -> None:
+    """Wait until so many messages are back.
+
+    Who consumed meanwhile would get them out of their order, and who moved them on would find a part of them.
+    Where no more come for long, the others have expired.
+    """
+    most, since = -1, time.monotonic()
+    while True:
+        there = link.ask(_CHANNEL, amqp.QueueDeclare(queue=queue, passive=True), amqp.QueueDeclareOk)
+        if there.message_count > most:
+            most, since = there.message_count, time.monotonic()
+        if most >= count or time.monotonic() - since >= _PATIENCE:
+            return
+        time.sleep(_PACE)

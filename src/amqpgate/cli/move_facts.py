@@ -39,7 +39,8 @@ def lacking(world: MoveWorld, should: Rewritten) -> Differences:
 
     vhosts = world.document.vhosts
     copied = [one for one in should.objects if one.body.get("component") not in _NOT_COPIED]
-    return differences(copied, objects_of(world.target.management.lists(vhosts), vhosts))
+    there = objects_of(world.target.management.lists(vhosts), vhosts, every_user=True)
+    return differences(copied, there)
 
 
 def gather(world: MoveWorld) -> MoveFacts:

@@ -121,6 +121,14 @@ class Management:
             return []
         return [str(row["name"]) for row in found if not row.get("exclusive") and row.get("type") != "stream"]
 
+    def queue_type(self, vhost: str, name: str) -> str:
+        """Classic, quorum, ... Classic where there is no such queue."""
+        path = f"/queues/{quote(vhost, safe='')}/{quote(name, safe='')}?columns=type"
+        try:
+            return str(cast("Answer", self.get(path)).get("type", "classic"))
+        except NotThere:
+            return "classic"
+
     def strangers(self, vhosts: Iterable[str]) -> tuple[str, ...] | None:
         """Connections that are no gateway's, in words; None: the broker's statistics are off."""
         found = []

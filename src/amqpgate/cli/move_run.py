@@ -23,6 +23,10 @@ _PATIENCE: Final = 10.0
 _PACE, _AGAIN = 2.0, 5.0
 
 
+class NotInTime(Failure):
+    """It has not come so far by then."""
+
+
 @attrs.define(eq=False)
 class MoveScreen:
     """What an operator was told last."""
@@ -134,10 +138,10 @@ class Mover:
                 line, is_new, given = failure.message, False, ()
                 shown.tell(line, line, "it is asked again, until it answers")
             if end is not None and time.monotonic() >= end:
-                raise Failure(f"amqpgate: not done in time: {line}")
+                raise NotInTime(f"amqpgate: not done in time: {line}")
             if not is_new:
                 time.sleep(interval)
 
     def _carry_out(self, orders: Sequence[Order], shown: MoveScreen) -> None:
         for order in orders:
-            self.world.carry_out(self.course, order, lambda said: shown.tell(said, f"    {said}", ""))
+            self.world.carry_out(self.course, order, lambda about, said: shown.tell(about, f"    {said}", ""))

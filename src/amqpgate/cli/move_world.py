@@ -210,8 +210,9 @@ class MoveWorld:
 
     # -- doing -----------------------------------------------------------------------------------------------
 
-    def carry_out(self, course: Course, order: Order, tell: Callable[[str], None]) -> None:
-        """Do it. What is done already is no error."""
+    def carry_out(self, course: Course, order: Order, tell: Callable[[str, str], None]) -> None:
+        """Do it, and ``tell`` how far that is: what it is about, and the words. What is done already is no
+        error."""
         from amqpgate.move import view
 
         source, target = self.ends(course)
@@ -233,17 +234,19 @@ class MoveWorld:
                     )
             case view.MoveMessages(vhost, queue):
                 links = source.link(vhost), target.link(vhost)
-                moved = 0
+                kind, moved = target.management.queue_type(vhost, queue), 0
+                name = on_one_line(f"{vhost} {queue}")
                 try:
-                    for count in carry(queue, *links):
+                    for count in carry(queue, *links, type_there=kind):
                         moved += count
-                        tell(on_one_line(f"{moved} messages of {vhost} {queue} are on {course.target}"))
+                        tell(name, f"{moved} messages of {name} are on {course.target} so far")
+                    tell(f"{name}, done", f"{moved} messages of {name} are on {course.target}")
                 except Failure as failure:
                     # Again and again would make copies, each of them marked.
                     raise RefusedByBroker(failure.message) from None
                 self._sure.add((vhost, queue))
             case view.MarkMessages(vhost, queue):
-                mark(queue, target.link(vhost))
+                mark(queue, target.link(vhost), target.management.queue_type(vhost, queue))
                 self._sure.add((vhost, queue))
             case view.SwitchRoutes(routes, gateways):
                 self._switch(course, routes, gateways)

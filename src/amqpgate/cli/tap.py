@@ -129,7 +129,7 @@ def tap(
     with contextlib.ExitStack() as stack:
         capture = None if pcap is None else _capture(stack, pcap)
         form = "none" if pcap is not None and str(pcap) == "-" else form
-        lines = _lines(address, {key: value for key, value in query.items() if value}, headers, timeout)
+        lines = tapped(address, {key: value for key, value in query.items() if value}, headers, timeout)
         shown = matched = 0
         by_worker: dict[int, int] = {}
         try:
@@ -190,7 +190,7 @@ def _capture(stack: contextlib.ExitStack, path: Path) -> Capture:
     return Capture(file)
 
 
-def _lines(
+def tapped(
     address: Address, query: Mapping[str, object], headers: Mapping[str, str], timeout: float
 ) -> Generator[TapLine]:
     """What the gateway says; it ends when the gateway does. ``Failure`` where it says nothing at all."""

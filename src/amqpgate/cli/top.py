@@ -14,6 +14,7 @@ from amqpgate.cli.watching import FLOWS, JSON, Row, gateway_at, guarded_option, 
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 #: Lines that are no sessions.
 _ELSE = 8
@@ -40,9 +41,11 @@ _STYLES = {"running": "green", "throttled": "yellow", "blocked": "red"}
 )
 @click.option("--once", is_flag=True, help="Print it once.")
 def top(admin: str, token_file: Path | None, timeout: float, every: float, sort: str, once: bool) -> None:
-    """Watch a running gateway: how much passes, and the sessions that send most. Ctrl-C ends it.
+    """Watch a running gateway: how much passes, and the sessions that send most.
 
-    Where it is no terminal, it is printed once.
+    With amqpgate[top] installed one can sort, filter, look into sessions, tap and close them, and have
+    denials explained: the last line has the keys. Without it, it is shown again and again until Ctrl-C. Where
+    it is no terminal, it is printed once.
 
     \b
     Exit codes:
@@ -54,6 +57,13 @@ def top(admin: str, token_file: Path | None, timeout: float, every: float, sort:
 
     gateway = gateway_at(admin, token_file, timeout)
     console = Console()
+    if console.is_terminal and not once and _is_installed("textual"):
+        from amqpgate.cli.top_app import TopApp
+
+        # Whoever is no gateway is told of without a screen.
+        gateway.get("/overview")
+        TopApp(gateway, every, sort).run(mouse=False)
+        return
     if not console.is_terminal:
         console = Console(width=_WIDE)
 
@@ -77,6 +87,12 @@ def top(admin: str, token_file: Path | None, timeout: float, every: float, sort:
             live.update(shown, refresh=True)
 
 
+def _is_installed(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
 def screen(
     now: Row, before: Row | None, sessions: Sequence[Row], address: str, width: int = _WIDE
 ) -> RenderableType:
@@ -85,22 +101,6 @@ def screen(
     from rich.table import Table
     from rich.text import Text
 
-    passed = None if before is None else _number(now, "at") - _number(before, "at")
-
-    def rate(of: Callable[[Row], float]) -> str:
-        if before is None or not passed:
-            return "-"
-        return f"{max(0.0, of(now) - of(before)) / passed:,.0f}/s"
-
-    state = Text("ready", "green") if now["ready"] else Text("not ready", "yellow")
-    head = Text.assemble(("amqpgate ", "bold"), (f"{text_of(now['version'])} at {address}  ", "dim"), state)
-    sums = Text(
-        f"{_number(now, 'sessions'):,.0f} sessions, {_number(now, 'channels'):,.0f} channels"
-        f"   published {rate(lambda one: _number(one, 'published', 'messages'))}"
-        f"   delivered {rate(lambda one: _number(one, 'delivered', 'messages'))}"
-        f"   refused {rate(lambda one: _number(one, 'refused'))}"
-        f"   waiting {_number(now, 'buffered', 'client') + _number(now, 'buffered', 'upstream'):,.0f} B"
-    )
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
     names, numbers = (
         [key for key in keys if width >= _SHOWN_FROM.get(key, 0)]
@@ -122,7 +122,30 @@ def screen(
             *(text_of(row[number]) for number in numbers),
             Text(FLOWS.get(flow, flow), _STYLES.get(flow, "yellow")),
         )
-    return Group(head, sums, Text(), table)
+    return Group(head(now, before, address), Text(), table)
+
+
+def head(now: Row, before: Row | None, address: str) -> Text:
+    """Two lines: which gateway it is, and how much passes."""
+    from rich.text import Text
+
+    passed = None if before is None else _number(now, "at") - _number(before, "at")
+
+    def rate(of: Callable[[Row], float]) -> str:
+        if before is None or not passed:
+            return "-"
+        return f"{max(0.0, of(now) - of(before)) / passed:,.0f}/s"
+
+    state = Text("ready", "green") if now["ready"] else Text("not ready", "yellow")
+    name = Text.assemble(("amqpgate ", "bold"), (f"{text_of(now['version'])} at {address}  ", "dim"), state)
+    sums = Text(
+        f"{_number(now, 'sessions'):,.0f} sessions, {_number(now, 'channels'):,.0f} channels"
+        f"   published {rate(lambda one: _number(one, 'published', 'messages'))}"
+        f"   delivered {rate(lambda one: _number(one, 'delivered', 'messages'))}"
+        f"   refused {rate(lambda one: _number(one, 'refused'))}"
+        f"   waiting {_number(now, 'buffered', 'client') + _number(now, 'buffered', 'upstream'):,.0f} B"
+    )
+    return Text("\n").join([name, sums])
 
 
 def _number(row: Row, *keys: str) -> float:

@@ -144,7 +144,7 @@ cdef class RelayEndpoint:
         return copy_of(self.partial)
 
     cdef bint has_pending(self) except -1:
-        return self.wrapped != PLAIN and self.held_sock.pending() > 0
+        return self.wrapped != PLAIN and bool(self.held_sock.pending())
 
     cdef object gone(self, int number):
         return PeerGoneError(self.side, OSError(number, os.strerror(number)))

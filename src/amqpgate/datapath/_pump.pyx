@@ -31,6 +31,7 @@ from amqpgate.datapath.budgets import (
     OWN_WORDS as _OWN_WORDS, PIECE as _PIECE, ROUND as _ROUND, RUN as _RUN, TURN as _TURN, PumpCounters,
 )
 from amqpgate.datapath.engine import BufferedSocket, End, PeerGoneError, say_end
+from amqpgate.datapath.latency import ROUNDS as _ROUNDS
 from amqpgate.datapath.framing import reframe
 from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import Side, ScanResult
@@ -61,6 +62,7 @@ cdef double TURN = _TURN
 cdef double ROUND = _ROUND
 cdef Py_ssize_t OWN_WORDS = _OWN_WORDS
 cdef int LAST_READS = _LAST_READS
+cdef int ROUNDS = _ROUNDS
 assert (_EVENTS, _RUN) == (MAX_EVENTS, RUN)
 
 include "_buffers.pxi"
@@ -88,6 +90,10 @@ cdef class Pump(Pooling):
     cdef bint closed, interrupted
     #: In `epoll_wait`, for as long as nothing comes.
     cdef bint waits
+    #: See ``turn_timer.TurnTimer``.
+    cdef RelayEndpoint timed
+    cdef double timed_since, looked
+    cdef int rounds, picked
 
     def __cinit__(self):
         self.epoll = self.timer = self.event = -1
@@ -126,7 +132,9 @@ cdef class Pump(Pooling):
         self.armed = NEVER
         self.due = NEVER
         self.look_every = self.look_at = NEVER
+        self.rounds = ROUNDS
         self.tick()
+        self.looked = self.now
 
     def __dealloc__(self):
         cdef int fd
@@ -288,6 +296,9 @@ cdef class Pump(Pooling):
         """Forget an endpoint, as far as it was entered."""
         cdef epoll_event event
         endpoint.active = False
+        if endpoint is self.timed:
+            # Whoever keeps it keeps its descriptor, too.
+            self.timed = None
         self.beats.discard(endpoint)
         self.throttles.discard(endpoint)
         if 0 <= endpoint.fd < self.by_fd_size and self.by_fd[endpoint.fd] == <PyObject*>endpoint:
@@ -373,7 +384,7 @@ cdef class Pump(Pooling):
 
     cdef int handle(self, int milliseconds) except -1:
         cdef epoll_event events[MAX_EVENTS]
-        cdef int n, i, fd
+        cdef int n = 0, i, fd, chosen
         cdef uint64_t drained
         cdef RelayEndpoint endpoint
         cdef PyObject* found
@@ -381,15 +392,17 @@ cdef class Pump(Pooling):
         # None where nobody waits, as mostly.
         cdef list late = None, ready = None
         cdef double until
-        cdef bint attends = False
-        if milliseconds == 0 or self.interrupted:
+        cdef bint attends = False, waited = False, may_wait = milliseconds != 0 and not self.interrupted
+        self.rounds -= 1
+        if not may_wait or (self.rounds < 0 and self.timed is None):
             n = epoll_wait(self.epoll, events, MAX_EVENTS, 0)
-        else:
-            self.waits = True
+        if n == 0 and may_wait:
+            waited = self.waits = True
             with nogil:
                 n = epoll_wait(self.epoll, events, MAX_EVENTS, milliseconds)
             self.waits = False
         self.tick()
+        chosen = self.choose(n, waited)
         until = self.now + ROUND
         if self.ready:
             ready = self.ready
@@ -413,7 +426,11 @@ cdef class Pump(Pooling):
                 else:
                     if i % LOOKS == LOOKS - 1:
                         self.look()
+                    if i == chosen:
+                        self.begin_timed(<RelayEndpoint>found, events[i].events)
                     self.heed(<RelayEndpoint>found, events[i].events, late or self.latest >= until)
+                    if self.timed is not None:
+                        self.end_timed()
             if ready:
                 self.serve(ready, self.latest + ROUND)
         finally:
@@ -460,6 +477,8 @@ cdef class Pump(Pooling):
                 self.hear_out(endpoint.relay, going[1])
             elif endpoint.active and not endpoint.paused and not endpoint.throttled:
                 self.guarded(endpoint, EPOLLIN)
+                if self.timed is not None:
+                    self.end_timed()
             self.look()
             if self.latest >= until:
                 break
@@ -473,6 +492,45 @@ cdef class Pump(Pooling):
             events &= EPOLLOUT
         if events:
             self.guarded(endpoint, events)
+        return 0
+
+    cdef int choose(self, int n, bint waited) except -2:
+        """See ``turn_timer.TurnTimer.choose``."""
+        cdef int chosen = -1
+        if n > 0 and self.rounds < 0 and self.timed is None:
+            self.picked += 1
+            chosen = self.picked % n
+            self.timed_since = self.now if waited else self.looked
+        self.looked = self.now
+        return chosen
+
+    cdef int begin_timed(self, RelayEndpoint endpoint, uint32_t events) except -1:
+        """See ``turn_timer.TurnTimer.begin``."""
+        if events & EPOLLIN and not endpoint.paused and not endpoint.throttled and not endpoint.queued:
+            self.timed = endpoint
+        return 0
+
+    cdef bint peer_waits(self, RelayEndpoint peer) noexcept:
+        """Whether bytes for the other side wait until that takes them. A link's has no peer."""
+        cdef LinkEndpoint way
+        if peer is None:
+            return False
+        if peer.role != POOLED:
+            return held(peer.unsent_) != 0
+        way = (<PooledEndpoint>peer).way
+        return way is not None and held(way.unsent_) != 0
+
+    cdef int end_timed(self) except -1:
+        """See ``turn_timer.TurnTimer.end``."""
+        cdef RelayEndpoint endpoint = self.timed
+        if endpoint.queued:
+            return 0
+        self.timed = None
+        self.rounds = ROUNDS
+        if endpoint.throttled or self.peer_waits(endpoint.peer):
+            return 0
+        self.look()
+        self.counters.latency.add(self.latest - self.timed_since)
         return 0
 
     cdef int wake(self) except -1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import attrs
 
+from amqpgate.datapath.latency import LatencyCounts
 from amqpgate.datapath.tables import ScanResult
 from amqpgate.values import define
 
@@ -46,6 +47,7 @@ class PumpCounters:
     failures: int = 0
     paused: int = 0
     throttled: int = 0
+    latency: LatencyCounts = attrs.field(factory=LatencyCounts)
 
     @property
     def upcalls(self) -> int:

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 import attrs
 
 from amqpgate.datapath.captures import Captured
+from amqpgate.datapath.latency import LatencyCounts
 from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.datapath.tls import is_tls
@@ -118,9 +119,9 @@ class BufferedSocket:
         properties."""
 
     def recv_into(self, view: memoryview) -> int:
-        """Bytes of frames, cut anywhere; 0 at the end of the stream.
+        """Bytes of frames, cut anywhere; 0 at the end of the stream, -1 when there is nothing now.
 
-        Raises ``BlockingIOError`` when there is nothing now, ``OSError`` when the connection is broken, and
+        Raises ``OSError`` when the connection is broken, and
         ``ProtocolViolation`` for the peer's; all frames before that have been given out.
         """
         raise NotImplementedError
@@ -315,6 +316,7 @@ class Counters(Protocol):
     failures: int
     paused: int
     throttled: int
+    latency: LatencyCounts
 
     @property
     def upcalls(self) -> int: ...

@@ -233,15 +233,20 @@ class PlainPump:
             self._schedule.wake()
 
     def _handle(self, timeout: float) -> None:
-        events = self._epoll.poll(timeout if timeout >= 0 else None, EVENTS)
-        schedule = self._schedule
+        timer, schedule = self._turns.timer, self._schedule
+        events: list[tuple[int, int]] = []
+        if timer.is_due() or timeout == 0:
+            events = self._epoll.poll(0, EVENTS)
+        if waited := not events and timeout != 0:
+            events = self._epoll.poll(timeout if timeout >= 0 else None, EVENTS)
         schedule.begin_step()
+        chosen = timer.choose(len(events), schedule.now, waited=waited)
         late, ready = schedule.take_queues()
         until = schedule.now + ROUND
         attends = False
         try:
             self._turns.serve(late, until)
-            for fd, event in events:
+            for number, (fd, event) in enumerate(events):
                 if fd == schedule.event:
                     os.eventfd_read(fd)
                 elif fd == self._timer.fileno():
@@ -249,6 +254,8 @@ class PlainPump:
                 elif fd in self._attending:
                     attends = True
                 elif (found := self._departures.sockets.get(fd)) is not None:
+                    if number == chosen:
+                        timer.begin(found, has_bytes=bool(event & select.EPOLLIN))
                     self._turns.heed(found, event, is_late=bool(late) or schedule.latest >= until)
             self._turns.serve(ready, schedule.latest + ROUND)
         finally:

@@ -12,6 +12,7 @@ from amqpgate.datapath.passage import Passage
 from amqpgate.datapath.pressure import Pressure
 from amqpgate.datapath.schedule import Schedule
 from amqpgate.datapath.tables import Side
+from amqpgate.datapath.turn_timer import TurnTimer
 from amqpgate.errors import ProtocolViolation
 
 _GONE = select.EPOLLHUP | select.EPOLLERR
@@ -27,6 +28,8 @@ class Turns:
         self._pressure = pressure
         self._departures = departures
         self._passage = passage
+        #: Of which some are timed.
+        self.timer = TurnTimer(schedule.counters.latency, schedule.now)
 
     def serve(self, queue: list[PlainRelayEndpoint], until: float) -> None:
         """Give turns, one at least, up to that time; whoever has had one is taken out of the queue."""
@@ -38,6 +41,7 @@ class Turns:
                 self._hear_out(endpoint.relay, going[1])
             elif endpoint.active and not endpoint.paused and not endpoint.throttled:
                 self._guarded(endpoint, select.EPOLLIN)
+                self.timer.end(self._schedule.look)
             if self._schedule.look() >= until:
                 return
 
@@ -50,6 +54,7 @@ class Turns:
         if events:
             self._guarded(endpoint, events)
             self._schedule.look()
+            self.timer.end(self._schedule.look)
 
     def hear_lost(self) -> None:
         """Those to whom a send has failed in another's turn end now."""

@@ -85,14 +85,19 @@ class BrokerLists:
     bindings: Mapping[str, Listed]
 
 
-def objects_of(lists: BrokerLists, vhosts: Iterable[str]) -> Iterator[BrokerObject]:
-    """All that belongs to these virtual hosts, and the users who may use them, in the order of `KINDS`."""
+def objects_of(
+    lists: BrokerLists, vhosts: Iterable[str], *, every_user: bool = False
+) -> Iterator[BrokerObject]:
+    """All that belongs to these virtual hosts, in the order of `KINDS`; and the users who may use them, or
+    all that the broker has."""
     wanted = set(vhosts)
-    found = [*_common(lists.definitions, wanted), *_topology(lists, wanted)]
+    found = [*_common(lists.definitions, wanted, every_user=every_user), *_topology(lists, wanted)]
     yield from sorted(found, key=lambda one: KINDS.index(one.kind))
 
 
-def _common(definitions: Mapping[str, Listed], wanted: set[str]) -> Iterator[BrokerObject]:
+def _common(
+    definitions: Mapping[str, Listed], wanted: set[str], *, every_user: bool
+) -> Iterator[BrokerObject]:
     def rows(key: str) -> Iterator[Mapping[str, object]]:
         return (row for row in definitions.get(key, ()) if row.get("vhost") in wanted)
 
@@ -114,7 +119,7 @@ def _common(definitions: Mapping[str, Listed], wanted: set[str]) -> Iterator[Bro
         body = _only(row, "user", "exchange", "write", "read")
         yield BrokerObject("topic-permission", str(row["vhost"]), name, body)
     for row in definitions.get("users", ()):
-        if row["name"] in users:
+        if every_user or row["name"] in users:
             yield from _user(row)
     for row in rows("policies"):
         body = _only(row, "pattern", "definition", "priority", "apply-to")

@@ -345,7 +345,11 @@ def _target(facts: MoveFacts) -> Iterator[Refusal]:
             "delete it there, and it is made as it should be",
         )
     for there in facts.differences.kept:
-        says = "keeps its password there" if there.kind == "user" else "stays as it is there"
+        says = (
+            "keeps the password that it has there: see that its clients log in with it"
+            if there.kind == "user"
+            else "stays as it is there"
+        )
         yield Refusal("kept", f"{there} {says}", is_note=True)
 
 

@@ -99,6 +99,10 @@ class View:
     def unacked(self) -> int:
         return sum(session.unacked or 0 for session in self.sessions)
 
+    def has_begun(self, course: Course) -> bool:
+        """Whether anybody waits, or goes to the target: what is made there before is nobody's yet."""
+        return any(route.paused or route.leads_to(course.target) for route in self.routes)
+
     def has_switched(self, course: Course) -> bool:
         """Whether every route leads to the target."""
         return all(route.leads_to(course.target) for route in self.routes)

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
     Batches: TypeAlias = Iterator[pyarrow.RecordBatch]
 
-#: Of a column: text, or a list of text.
-Kind: TypeAlias = Literal["string", "strings"]
+#: Of a column: text, a list of text, or an amount of money.
+Kind: TypeAlias = Literal["string", "strings", "money"]
 #: What runs a plan.
 Engine: TypeAlias = Literal["spark", "local"]
+
+#: Of money, behind the point.
+DIGITS: Final = 9
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Spark's own threads, which hand over batches of a stream, see the default.
@@ -74,9 +77,13 @@ def with_columns(
         from amqpgate.pipeline.local import from_batches
 
         return from_batches(frame, function, added)
-    from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+    from pyspark.sql.types import ArrayType, DataType, DecimalType, StringType, StructField, StructType
 
-    types = {"string": StringType(), "strings": ArrayType(StringType())}
+    types: Mapping[Kind, DataType] = {
+        "string": StringType(),
+        "strings": ArrayType(StringType()),
+        "money": DecimalType(38, DIGITS),
+    }
     more = [StructField(name, types[kind]) for name, kind in added.items()]
     return frame.mapInArrow(function, StructType([*frame.schema.fields, *more]))
 

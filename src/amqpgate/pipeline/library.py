@@ -18,6 +18,7 @@ import attrs
 from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.folders import Span
 from amqpgate.pipeline.jobs import anomalies as _anomalies
+from amqpgate.pipeline.jobs import costs as _costs
 from amqpgate.pipeline.jobs import denials as _denials
 from amqpgate.pipeline.jobs import preflight as _preflight
 from amqpgate.pipeline.jobs import recommend as _recommend
@@ -26,6 +27,7 @@ from amqpgate.pipeline.jobs import topology as _topology
 from amqpgate.pipeline.jobs import usage as _usage
 from amqpgate.pipeline.jobs.graph import Topology
 from amqpgate.pipeline.jobs.preflight import SeenRequests
+from amqpgate.pipeline.jobs.prices import load
 from amqpgate.pipeline.jobs.recommendation import Recommendation
 from amqpgate.pipeline.lake.address import address_of
 from amqpgate.pipeline.lake.opening import open_lake
@@ -42,6 +44,7 @@ Policies: TypeAlias = str | Path | Sequence[Source]
 #: The columns of each answer, in Spark's words.
 SCHEMAS: Final[Mapping[str, str]] = {
     "usage": _usage.SCHEMA,
+    "costs": _costs.SCHEMA,
     "denials": _denials.SCHEMA,
     "replay": _replay.SCHEMA,
     "granted": _recommend.GRANTED_SCHEMA,
@@ -84,6 +87,17 @@ def usage(
 ) -> DataFrame:
     """Messages and bytes by user, virtual host, exchange and time."""
     return _usage.usage_by(usage, per, timezone)
+
+
+def costs(
+    usage: DataFrame,
+    events: DataFrame,
+    prices: str | Path,
+    per: Literal["day", "month"] = "month",
+    timezone: str = "UTC",
+) -> DataFrame:
+    """What messages, bytes and connections cost by the prices in a file, by user, group and virtual host."""
+    return _costs.costs(usage, events, load(Path(prices)), per, timezone)
 
 
 def denials(events: DataFrame, kind: Literal["denied", "shadow"] = "denied") -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import duckdb
 import pyarrow
@@ -14,6 +14,7 @@ from sqlframe.duckdb import DuckDBSession
 
 from amqpgate.pipeline.contract import is_whole
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.frames import DIGITS, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,11 +79,15 @@ def rows_of(frame: DataFrame) -> Iterator[dict[str, object]]:
 def from_batches(
     frame: DataFrame,
     function: Callable[[Batches], Batches],
-    added: Mapping[str, Literal["string", "strings"]],
+    added: Mapping[str, Kind],
 ) -> DataFrame:
     """The rows with what the function appends to batches of them."""
     table = arrow_of(frame)
-    types = {"string": pyarrow.string(), "strings": pyarrow.list_(pyarrow.string())}
+    types = {
+        "string": pyarrow.string(),
+        "strings": pyarrow.list_(pyarrow.string()),
+        "money": pyarrow.decimal128(38, DIGITS),
+    }
     schema = pyarrow.schema([*table.schema, *((name, types[kind]) for name, kind in added.items())])
     batches = function(iter(table.to_batches(_BATCH)))
     return frame_of(cast("DuckDBDataFrame", frame).session, pyarrow.Table.from_batches(batches, schema))

@@ -45,6 +45,11 @@ def get_json_object(text: Column | str, path: str) -> Column:
     )
 
 
+def unix_seconds(time: Column | str) -> Column:
+    """Whole seconds since the epoch. SQLFrame's own are rounded."""
+    return _theirs.call_function("epoch", _theirs.date_trunc("second", _column(time))).cast("bigint")
+
+
 def array_repeat(value: Column, count: Column) -> Column:
     """So many times the value."""
     return _theirs.transform(_theirs.call_function("range", count.cast("bigint")), lambda _: value)

@@ -13,6 +13,8 @@ from amqpgate.telemetry.time_slices import TimeSlices
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 #: What a call is given.
 Args: TypeAlias = Mapping[str, JSON]
+#: Numbers that are encoded at once, and short texts.
+_SMALL: Final = 32
 NOTHING: Final[Args] = MappingProxyType({})
 
 
@@ -44,8 +46,10 @@ async def encoded(value: JSON) -> bytes:
     for key, item in value.items():
         if isinstance(item, list):
             items = []
-            for one in item:
-                items.append(json.dumps(one))
+            # Many at once where each is a number.
+            step = 1 if item and isinstance(item[0], Mapping | list) else _SMALL
+            for first in range(0, len(item), step):
+                items.append(json.dumps(item[first : first + step])[1:-1])
                 await turns.next()
             text = f"[{', '.join(items)}]"
         else:

@@ -1,19 +1,23 @@
 """An hour of a gateway in numbers: a ring for each process, which a row goes into every five seconds.
 
-A row has one number for each of `SERIES`, and how long brokers took to confirm, as counts by `BUCKETS`:
-those of several processes are added up before a percentile is taken. It stands in its slot of the hour, by
-the wall clock, so that the rows of several processes meet. Where a process has written nothing for a slot
-there is a gap, and what stands there from an hour ago is nobody's. The memory may be shared: one process
-writes a ring, any may read it, and a process that is started again goes on where the one before it ended.
+A row has one number for each of `SERIES`, and how long brokers took to confirm, and what the gateway added,
+as counts by `buckets`: those of several processes are added up before a percentile is taken. It stands in its
+slot of the hour, by the wall clock, so that the rows of several processes meet. Where a process has written
+nothing for a slot there is a gap, and what stands there from an hour ago is nobody's. The memory may be
+shared: one process writes a ring, any may read it, and a process that is started again goes on where the one
+before it ended.
 """
 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
+from zlib import crc32
 
+import attrs
+
+from amqpgate.buckets import ADDED, CONFIRMS, Bounds, percentile
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.time_slices import TimeSlices
 from amqpgate.values import define
@@ -44,17 +48,29 @@ SERIES: Final[dict[str, str]] = {
 }
 #: Of one process the worst, and not the sum.
 _WORST: Final = frozenset({"lag"})
-#: Upper bounds in seconds: a percentile is at most a quarter off, from 0.1 ms to 9 s.
-BUCKETS: Final = tuple(1e-4 * 1.25**number for number in range(52))
-PERCENTILES: Final = {"confirm_p50": 0.5, "confirm_p99": 0.99}
+#: What is timed, with what it means.
+TIMED: Final[dict[str, tuple[Bounds, str]]] = {
+    "confirm": (CONFIRMS, "Seconds from a publish to its confirm"),
+    "added": (ADDED, "Seconds that bytes are in the gateway"),
+}
+#: What is told of it: the series, what was timed, and the share that took less.
+PERCENTILES: Final = {
+    f"{name}_{word}": (name, share) for name in TIMED for word, share in (("p50", 0.5), ("p99", 0.99))
+}
 
-#: The slot's number since 1970, the series, and the counts.
-_ROW: Final = struct.Struct(f"=I{len(SERIES)}f{len(BUCKETS) + 1}H")
+#: The slot's number since 1970, the series, and counts of each, with how many bits all of them lack.
+_COUNTS: Final = {name: struct.Struct(f"=B{len(bounds) + 1}H") for name, (bounds, _) in TIMED.items()}
+_SERIES: Final = struct.Struct(f"=I{len(SERIES)}f")
 _SLOT: Final = struct.Struct("=I")
-_MOST: Final = 0xFFFF
+_COUNT_BITS: Final = 16
 _WORSTS: Final = tuple(name in _WORST for name in SERIES)
 #: Bytes of a ring.
-RING: Final = SLOTS * _ROW.size
+_ROW: Final = _SERIES.size + sum(counts.size for counts in _COUNTS.values())
+RING: Final = SLOTS * _ROW
+
+
+#: What is read of a slot: in the order of `SERIES`, and counts by `TIMED`.
+Row: TypeAlias = tuple[Sequence[float], dict[str, list[int]]]
 
 
 def slot_at(seconds: float) -> int:
@@ -68,19 +84,41 @@ class Ring:
 
     _memory: memoryview
 
-    def write(self, slot: int, values: Iterable[float], took: Iterable[int]) -> None:
-        """The row of a slot: in the order of `SERIES`, and of `BUCKETS` with one beyond them."""
-        at = slot % SLOTS * _ROW.size
+    def write(self, slot: int, values: Iterable[float], *timed: Sequence[int]) -> None:
+        """The row of a slot: in the order of `SERIES`, and counts of each of `TIMED`, or none."""
+        at = slot % SLOTS * _ROW
         # Who reads it meanwhile finds nothing, rather than the half of it.
         _SLOT.pack_into(self._memory, at, 0)
-        row = _ROW.pack(0, *values, *(min(count, _MOST) for count in took))
-        self._memory[at + _SLOT.size : at + _ROW.size] = row[_SLOT.size :]
+        row = bytearray(_ROW)
+        _SERIES.pack_into(row, 0, 0, *values)
+        into = _SERIES.size
+        for packed, counts in zip(_COUNTS.values(), timed, strict=False):
+            # Where one does not fit, all lose their last bits: their shares stay.
+            bits = max(0, max(counts).bit_length() - _COUNT_BITS)
+            packed.pack_into(row, into, bits, *(count >> bits for count in counts))
+            into += packed.size
+        self._memory[at + _SLOT.size : at + _ROW] = row[_SLOT.size :]
         _SLOT.pack_into(self._memory, at, slot)
 
-    def read(self, slot: int) -> Sequence[float] | None:
+    def read(self, slot: int) -> Row | None:
         """What was written for a slot; None: nothing."""
-        row = _ROW.unpack_from(self._memory, slot % SLOTS * _ROW.size)
-        return row[1:] if row[0] == slot else None
+        row = self._memory[slot % SLOTS * _ROW :][:_ROW].tobytes()
+        found, *values = _SERIES.unpack_from(row)
+        if found != slot:
+            return None
+        timed, at = {}, _SERIES.size
+        for name, packed in _COUNTS.items():
+            bits, *counts = packed.unpack_from(row, at)
+            timed[name] = [count << bits for count in counts]
+            at += packed.size
+        return values, timed
+
+    def mark(self, slot: int) -> int:
+        """A number that changes where another row is written for a slot; 0: nothing was."""
+        at = slot % SLOTS * _ROW
+        if _SLOT.unpack_from(self._memory, at)[0] != slot:
+            return 0
+        return crc32(self._memory[at : at + _ROW]) or 1
 
 
 @define(eq=False)
@@ -88,6 +126,9 @@ class History:
     """The hour of a gateway, which has one process or several."""
 
     rings: tuple[Ring, ...]
+    #: What was told of each slot, by its place in a ring: an answer has 720 of them, and the next one all but
+    #: one of these again. With the slot, and the marks of the rows: one may have been written since.
+    _told: dict[int, tuple[int, tuple[int, ...], Sequence[JSON]]] = attrs.field(factory=dict, init=False)
 
     @classmethod
     def of(cls, memory: memoryview) -> History:
@@ -103,53 +144,41 @@ class History:
         columns: dict[str, list[JSON]] = {name: [] for name in ("at", "workers", *SERIES, *PERCENTILES)}
         turns = TimeSlices()
         for slot in range(until - minutes * 60 // STEP, until):
-            rows = [row for ring in self.rings if (row := ring.read(slot)) is not None]
-            if rows or columns["at"]:
-                # When it was over.
-                columns["at"].append((slot + 1) * STEP)
-                columns["workers"].append(len(rows))
-                _append(columns, rows)
+            marks = tuple(ring.mark(slot) for ring in self.rings)
+            if any(marks) or columns["at"]:
+                for column, value in zip(columns.values(), self._row(slot, marks), strict=True):
+                    column.append(value)
                 await turns.next()
         while columns["workers"] and not columns["workers"][-1]:
             for column in columns.values():
                 column.pop()
         return {"step": STEP, **columns}
 
+    def _row(self, slot: int, marks: tuple[int, ...]) -> Sequence[JSON]:
+        known = self._told.get(slot % SLOTS)
+        if known is not None and known[:2] == (slot, marks):
+            return known[2]
+        told = _together(slot, [row for ring in self.rings if (row := ring.read(slot)) is not None])
+        self._told[slot % SLOTS] = slot, marks, told
+        return told
 
-def _append(columns: dict[str, list[JSON]], rows: list[Sequence[float]]) -> None:
-    for place, (name, is_worst) in enumerate(zip(SERIES, _WORSTS, strict=True)):
-        found = [row[place] for row in rows]
-        columns[name].append(_short((max if is_worst else sum)(found)) if found else None)
-    counts = [int(sum(of)) for of in zip(*(row[len(SERIES) :] for row in rows), strict=True)]
-    for name, share in PERCENTILES.items():
-        found_at = percentile(counts, share)
-        columns[name].append(None if found_at is None else _short(found_at))
+
+def _together(slot: int, rows: list[Row]) -> Sequence[JSON]:
+    """What is told of a slot: when it was over, how many wrote a row, and their numbers as one."""
+    told: list[JSON] = [(slot + 1) * STEP, len(rows)]
+    for place, is_worst in enumerate(_WORSTS):
+        found = [values[place] for values, _ in rows]
+        told.append(_short((max if is_worst else sum)(found)) if found else None)
+    counts = {
+        name: [sum(of) for of in zip(*(timed[name] for _, timed in rows), strict=True)] for name in TIMED
+    }
+    for name, share in PERCENTILES.values():
+        found_at = percentile(TIMED[name][0], counts[name], share)
+        told.append(None if found_at is None else _short(found_at))
+    return told
 
 
 def _short(value: float) -> float:
     """A whole number as it is, and others with four digits: an hour has thousands of them."""
     rounded = value if value.is_integer() else float(f"{value:.4g}")
     return int(rounded) if rounded.is_integer() else rounded
-
-
-def bucket_of(seconds: float) -> int:
-    """Where it is counted: the number of the first bound that is not below it, or one beyond them."""
-    return bisect_left(BUCKETS, seconds)
-
-
-def percentile(counts: Sequence[int], share: float) -> float | None:
-    """The seconds that this share took at most; None: nothing was timed."""
-    total = sum(counts)
-    if not total:
-        return None
-    sought = share * total
-    below = 0
-    for number, count in enumerate(counts):
-        if count and below + count >= sought:
-            if number == len(BUCKETS):
-                break
-            # Evenly between the bounds.
-            lower = BUCKETS[number - 1] if number else 0.0
-            return lower + (BUCKETS[number] - lower) * (sought - below) / count
-        below += count
-    return BUCKETS[-1]

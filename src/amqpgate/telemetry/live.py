@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from amqpgate.buckets import ADDED
 from amqpgate.telemetry.readings import PASSAGES, PoolUse, Totals, Traffic
 
 
@@ -36,6 +38,7 @@ class Live(Collector):
         yield CounterMetricFamily(
             "amqpgate_datapath_failures", "Exceptions in the data path; each ended one session.", now.failures
         )
+        yield _added(*now.latency)
         yield _gauge("connections_open", "Connections of clients, by state.", "state", now.connections)
         yield _gauge(
             "sessions", "Established sessions, by route; the empty one is none.", "route", now.sessions
@@ -57,6 +60,18 @@ class Live(Collector):
         for listener, file, when in now.certificates:
             expiry.add_metric([listener, file], when)
         yield expiry
+
+
+def _added(counts: Sequence[int], seconds: float) -> Metric:
+    """A bound for each doubling: every other one."""
+    sums = list(accumulate(counts))
+    buckets = [(f"{bound:.4g}", sums[number]) for number, bound in enumerate(ADDED) if number % 2 == 0]
+    family = HistogramMetricFamily(
+        "amqpgate_added_latency_seconds",
+        "How long bytes are in the gateway, at most, as timed of one turn of the data path in many.",
+    )
+    family.add_metric([], [*buckets, ("+Inf", sums[-1])], seconds)
+    return family
 
 
 def _versions(sessions: Mapping[tuple[str, str], int]) -> Metric:

@@ -64,6 +64,8 @@ class Totals:
     pauses: int
     throttled: int
     failures: int
+    #: Turns of the data path by how long they were (`buckets.ADDED`), and the seconds of all of them.
+    latency: tuple[Sequence[int], float]
     #: By upstream.
     pools: Mapping[str, PoolUse]
     #: Listener, file of a certificate, and when that expires, in seconds since 1970.

@@ -12,9 +12,11 @@ raise `Invalid` with the path from their object to the culprit.
 from __future__ import annotations
 
 import contextlib
+import re
 import types
 from collections.abc import Callable
 from collections.abc import Mapping as AbstractMapping
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -45,6 +47,9 @@ T = TypeVar("T")
 
 #: Errors of one document that are told; more than that are one mistake, made many times.
 MOST_ERRORS: Final = 50
+
+#: How numbers are written that have to be exact.
+DECIMAL: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?\Z")
 
 #: Makes a value of the type that is its second argument.
 Hook: TypeAlias = Callable[[Node, object], object]
@@ -177,6 +182,16 @@ def _ratio(node: Node, _: object) -> Ratio:
         with contextlib.suppress(ValueError):
             return Ratio(float(scalar.text))
     raise node.mark.error(f"expected a number between 0 and 1, not {_seen(node)}")
+
+
+def _decimal(node: Node, _: object) -> Decimal:
+    scalar = _scalar(node, "a number such as 0.25")
+    # As it is written: no binary fraction comes between.
+    if (scalar.kind in ("integer", "number") or scalar.expanded) and DECIMAL.match(scalar.text):
+        return Decimal(scalar.text)
+    raise node.mark.error(
+        f"expected a number of at most 12 digits, and 9 behind the point, such as 0.25; not {_seen(node)}"
+    )
 
 
 def _whole_seconds(node: Node, hint: object) -> WholeSeconds:
@@ -370,6 +385,7 @@ _VALUES: Final[AbstractMapping[object, Hook]] = {
     WholeSeconds: _whole_seconds,
     Percent: _percent,
     Ratio: _ratio,
+    Decimal: _decimal,
     AnyValue: _any_value,
     FilePath: _file,
     FolderPath: _folder,

@@ -9,10 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from amqpgate.app.wiring import build
+from amqpgate.buckets import CONFIRMS
 from amqpgate.config import parse
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server.housekeeping import Housekeeping
-from amqpgate.telemetry.history import BUCKETS, SERIES, STEP, History, slot_at
+from amqpgate.telemetry.history import SERIES, STEP, History, slot_at
 
 from .test_http import open_window  # noqa: F401
 
@@ -27,7 +28,7 @@ async def test_it_is_told_and_asked_for(
     now = slot_at(time.time())
     for ring in history.rings:
         for slot in range(now - 30, now + 2):
-            ring.write(slot, [3.0] * len(SERIES), [0] * (len(BUCKETS) + 1))
+            ring.write(slot, [3.0] * len(SERIES), [0] * (len(CONFIRMS) + 1))
     monkeypatch.setattr("amqpgate.operator.single.SingleGateway.history", history)
     window = await open_window("s3cret")  # type: ignore[misc]
     assert (await window.get("/history"))[0] == 401

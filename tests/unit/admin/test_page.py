@@ -10,14 +10,16 @@ import re
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
-from amqpgate.admin import page
+from amqpgate.admin import limits, page
+from amqpgate.buckets import ADDED, CONFIRMS
 from amqpgate.telemetry.answers import Answers
-from amqpgate.telemetry.history import BUCKETS, SERIES, SLOTS, slot_at
+from amqpgate.telemetry.history import SERIES, SLOTS, slot_at
 
 from .test_http import open_window  # noqa: F401
 
@@ -89,8 +91,10 @@ async def test_it_is_small_with_an_hour_of_numbers_too(open_window: Callable[...
     numbers = random.Random(7)
     now = slot_at(time.time())
     for slot in range(now - SLOTS, now + 1):
-        took = [numbers.randrange(9) for _ in range(len(BUCKETS) + 1)]
-        window.gateway.history.rings[0].write(slot, [numbers.random() * 1e6 for _ in SERIES], took)
+        took = [numbers.randrange(9) for _ in range(len(CONFIRMS) + 1)]
+        window.gateway.history.rings[0].write(
+            slot, [numbers.random() * 1e6 for _ in SERIES], took, took[:1] * (len(ADDED) + 1)
+        )
     hour = (await window.get("/history"))[1]
     assert len(json.loads(hour)["at"]) > SLOTS - 3
     assert loaded + len(hour) < MOST
@@ -160,7 +164,7 @@ async def test_what_cannot_be_explained(
     assert words in text
 
 
-def test_the_answers_of_workers_are_one() -> None:
+async def test_the_answers_of_workers_are_one() -> None:
     edge = {"kind": "bound", "vhost": "/", "bytes": 0}
     node = {"source": {"kind": "exchange", "name": "x"}, "target": {"kind": "queue", "name": "q"}}
     told = [
@@ -171,9 +175,39 @@ def test_the_answers_of_workers_are_one() -> None:
         }
         for count, key in ((3, "a"), (4, "b"))
     ]
-    combined = page._graph(Answers({0: told[0], 1: told[1]}))  # type: ignore[dict-item]
+    combined = await page._graph(Answers({0: told[0], 1: told[1]}))  # type: ignore[dict-item]
     assert combined == {
         "edges": [{**edge, **node, "messages": 7, "keys": ["a", "b"], "upstream_users": ["a", "b"]}],
         "left_out": 2,
         "unseen": {"sessions": 4},
     }
+
+
+async def test_many_rows_leave_others_their_turn() -> None:
+    """A thousand edges, or limits, take milliseconds: what is relayed does not wait for them."""
+    node = {"kind": "queue", "name": "q"}
+    edges = [
+        {"kind": "bound", "vhost": str(number), "source": node, "target": node}
+        | {"messages": 1, "bytes": 0, "keys": [], "upstream_users": []}
+        for number in range(1000)
+    ]
+    row = {"policy": "p", "limit": "l", "quantity": "messages", "action": "delay", "enforced": True}
+    rows = [
+        row | {"key": [str(number)], "most": 1.0, "rate": 1.0, "sessions": 1, "waiting": 0}
+        for number in range(1000)
+    ]
+    told = {"edges": edges, "limits": rows, "left_out": 0, "unseen": {"sessions": 0, "messages": 0}}
+    for combine in (page._graph, partial(limits.combine, most=1000)):
+        turns = 0
+        async with trio.open_nursery() as nursery:
+
+            async def others() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await trio.lowlevel.checkpoint()
+
+            nursery.start_soon(others)
+            await combine(Answers({0: told}))  # type: ignore[operator]
+            nursery.cancel_scope.cancel()
+        assert turns > 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amqpgate.broker.exchanges import Destination, ExchangeBinding
+from amqpgate.broker.exchanges import BindingDestination, ExchangeBinding
 from amqpgate.broker.messages import BrokerMessage
 from amqpgate.broker.vhost import VirtualHost
 from amqpgate.wire.generated.v0_9_1 import BasicProperties, ExchangeDeclare, QueueDeclare
@@ -11,8 +11,8 @@ from amqpgate.wire.tables import EMPTY_TABLE
 from .client import new_state
 
 _USER = object()
-_Q = Destination("queue", "q")
-_Y = Destination("exchange", "y")
+_Q = BindingDestination("queue", "q")
+_Y = BindingDestination("exchange", "y")
 
 
 def _vhost() -> VirtualHost:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+from decimal import Decimal
+
 import pytest
 
-from amqpgate.cli.audit_output import _cell, _word
+from amqpgate.cli.audit_output import _cell, _word, write_rows
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\tx", "\rx", "\nx"])
@@ -39,6 +42,14 @@ def test_numbers_and_other_texts_stay_as_they_are() -> None:
     ]
     plain = "a-b, c-d; order.*.created +1"
     assert _cell(plain) == plain
+
+
+def test_money_is_written_as_it_is() -> None:
+    for form, expected in (("csv", "cost\n0.000000000\n1234.500000000\n"), ("json", None)):
+        out = io.StringIO()
+        write_rows(["cost"], [[Decimal("0E-9")], [Decimal("1234.500000000")]], form, out)  # type: ignore[arg-type]
+        assert out.getvalue() == (expected or '{"cost": "0.000000000"}\n{"cost": "1234.500000000"}\n')
+    assert _word(Decimal("1234.500049999")) == "1,234.5000"
 
 
 def test_people_see_every_letter() -> None:

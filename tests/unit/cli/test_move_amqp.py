@@ -141,8 +141,9 @@ def test_what_is_not_taken_stays(ends: tuple[MoveLink, MoveLink]) -> None:
     blue, green = ends
     fill(blue, b"1", b"2", b"3")
     green.ask(MINE, amqp.QueueDelete(queue=QUEUE), amqp.QueueDeleteOk)
-    with pytest.raises(Failure, match="404"):
+    with pytest.raises(Failure, match="404") as failure:
         list(carry(QUEUE, blue, green))
+    assert "declare it there" in failure.value.message
     blue.close()
     after = linked(int(blue.end.amqp.port), "blue")
     assert after.depths([QUEUE])[QUEUE] == (3, 0)

@@ -102,6 +102,11 @@ def test_what_belongs_to_the_virtual_hosts_is_copied_in_the_order_in_which_it_is
     ]
 
 
+def test_users_without_a_permission_there_count_as_what_a_broker_has() -> None:
+    users = [one.name for one in objects_of(LISTS, ["prod"], every_user=True) if one.kind == "user"]
+    assert users == ["app", "stranger"]
+
+
 def test_each_is_made_by_one_request() -> None:
     assert [path_of(one)[:2] for one in objects_of(LISTS, ["prod"])] == [
         ("PUT", "/vhosts/prod"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import signal
@@ -50,6 +51,32 @@ def test_usage_as_csv(raw: Path, tmp_path: Path) -> None:
         ("2026-11-02T00:00:00Z", "alice", "60"),
         ("2026-11-03T00:00:00Z", "bob", "6"),
     ]
+
+
+def test_what_usage_costs(raw: Path, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("currency: EUR\nperMillionMessages: 2\ngroups: {shop: [bob]}")
+    # By DuckDB: there is no --conf.
+    result = CliRunner().invoke(
+        main, ["audit", "usage", str(raw), "--price", str(prices), "--by", "group", "--format", "csv"]
+    )
+    assert result.exit_code == 0
+    rows = [(row["start"], row["group"], row["cost"]) for row in csv.DictReader(io.StringIO(result.stdout))]
+    assert rows == [
+        ("2026-11-01T00:00:00Z", "", "0.000122000"),
+        ("2026-11-01T00:00:00Z", "shop", "0.000012000"),
+    ]
+    prices.write_text("currency: EUR\nperMillionMessage: 2")
+    wrong = audit("usage", raw, "--price", prices)
+    assert wrong.exit_code == 2
+    assert f"{prices}:2:1: unknown key 'perMillionMessage' (did you mean" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    "options", [("--by", "user"), ("--price", "p", "--per", "hour"), ("--price", "p", "--follow")]
+)
+def test_options_of_costs_that_do_not_go_together(raw: Path, options: tuple[str, ...]) -> None:
+    assert audit("usage", raw, *options).exit_code == 2
 
 
 def test_a_span_as_json(raw: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,17 @@ from sqlframe.duckdb import DuckDBSession
 from amqpgate.pipeline import local, local_reading, reading
 from amqpgate.pipeline.engines import MOST_LOCAL, choose
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.folders import Span
 from amqpgate.pipeline.frames import engine, rows_of
 from amqpgate.pipeline.jobs.anomalies import anomalies
+from amqpgate.pipeline.jobs.costs import costs
 from amqpgate.pipeline.jobs.denials import denials
 from amqpgate.pipeline.jobs.preflight import seen
+from amqpgate.pipeline.jobs.prices import parse
 from amqpgate.pipeline.jobs.recommend import folded, granted, recommend
 from amqpgate.pipeline.jobs.replay import changes, replay, summary, undecided
 from amqpgate.pipeline.jobs.report import Wanted, report
+from amqpgate.pipeline.jobs.report_costs import Charge
 from amqpgate.pipeline.jobs.report_parts import ReportTable
 from amqpgate.pipeline.jobs.topology import declarations, topology, traffic
 from amqpgate.pipeline.jobs.usage import usage_by
@@ -53,6 +58,11 @@ spec:
       exchange: orders
       routingKey: {topic: "order.#"}
 """,
+)
+
+PRICES = parse(
+    "currency: EUR\nperMillionMessages: 3.3\nperGigabyte: 0.07\nperConnectionHour: 0.013\n"
+    "groups: {first: [service-0], others: ['service-*']}"
 )
 
 #: Names and values that engines might take otherwise.
@@ -106,6 +116,8 @@ def sorted_rows(rows: Iterator[dict[str, object]]) -> list[str]:
 def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    if isinstance(value, Decimal):
+        return str(value)
     return f"{value:.9g}" if isinstance(value, float) else value
 
 
@@ -114,6 +126,10 @@ FRAMES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
     "usage per day": lambda usage, _: usage_by(usage, "day"),
     "usage per day in Kathmandu": lambda usage, _: usage_by(usage, "day", "Asia/Kathmandu"),
     "usage per month in New York": lambda usage, _: usage_by(usage, "month", "America/New_York"),
+    "costs": lambda usage, events: costs(usage, events, PRICES),
+    "costs by groups and local days": lambda usage, events: costs(
+        usage, events, PRICES, "day", "Europe/Berlin", ["group"], Span(since=LAST)
+    ),
     "denials": lambda _, events: denials(events),
     "shadow": lambda _, events: denials(events, "shadow"),
     "traffic": lambda usage, _: traffic(usage),
@@ -164,7 +180,9 @@ def test_what_comes_to_this_process_is_the_same(
     def answers(usage: DataFrame, events: DataFrame) -> list[object]:
         graph = topology(usage, events)
         made = recommend(usage)
-        page = report(usage, events, Wanted(candidate=[POLICY]))
+        page = report(
+            usage, events, Wanted(candidate=[POLICY], charge=Charge(prices=PRICES, connections=events))
+        )
         tables = [
             part for section in page.sections for part in section.parts if isinstance(part, ReportTable)
         ]

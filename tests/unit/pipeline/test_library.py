@@ -38,10 +38,12 @@ def plain(schema: StructType) -> list[tuple[str, str]]:
 def test_answers_have_the_columns_that_are_promised(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "none.yaml").write_text("")
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("{currency: EUR, perConnectionHour: 1}")
     records = pipeline.read(spark, folder)
     answers: dict[str, DataFrame] = {
         "usage": pipeline.usage(records.usage, "day"),
+        "costs": pipeline.costs(records.usage, records.events, prices),
         "denials": pipeline.denials(records.events),
         "replay": pipeline.replay(records.usage, Path("policies")),
         "granted": pipeline.granted(records.usage, Path("policies")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ from amqpgate.pipeline.compact import compact
 from amqpgate.pipeline.folders import Span
 from amqpgate.pipeline.frames import Engine, engine, rows_of
 from amqpgate.pipeline.jobs.anomalies import anomalies
+from amqpgate.pipeline.jobs.costs import costs
 from amqpgate.pipeline.jobs.denials import denials
 from amqpgate.pipeline.jobs.preflight import seen
+from amqpgate.pipeline.jobs.prices import parse
 from amqpgate.pipeline.jobs.recommend import granted
 from amqpgate.pipeline.jobs.replay import changes, replay
 from amqpgate.pipeline.jobs.topology import topology, traffic
@@ -39,6 +42,28 @@ SOURCES = [Source("orders.yaml", POLICY)]
 LAST = timedelta(hours=24)
 
 
+PRICES = parse(
+    "currency: EUR\nperMillionMessages: 3.3\nperGigabyte: 0.07\nperConnectionHour: 0.013\n"
+    "groups: {first: [service-0], others: ['service-*']}"
+)
+
+
+def _amounts(row: dict[str, Any]) -> dict[str, Any]:
+    """By the decimals of Python, with more digits than any of these has."""
+    with localcontext() as context:
+        context.prec = 60
+        parts = [
+            (price * row[name] / unit).quantize(Decimal("1e-9"))
+            for name, price, unit in (
+                ("messages", Decimal("3.3"), 10**6),
+                ("bytes", Decimal("0.07"), 10**9),
+                ("connection_seconds", Decimal("0.013"), 3600),
+            )
+        ]
+    names = ("messages_cost", "bytes_cost", "connections_cost", "cost")
+    return dict(zip(names, [*parts, sum(parts)], strict=True)) | {"currency": "EUR"}
+
+
 def written(folder: Path, month: Month, per_file: int) -> None:
     """Files of two gateways, and lines of JSON."""
     half = len(month.usage) // 2
@@ -59,6 +84,13 @@ def checks(month: Month, oracle: Oracle) -> dict[str, Callable[[DataFrame, DataF
 
     def usage(per: Any, zone: str = "UTC") -> Callable[[DataFrame, DataFrame], list[str]]:
         return lambda used, _: differences(oracle.usage(per, zone), rows(usage_by(used, per, zone)))
+
+    def charged(zone: str) -> Callable[[DataFrame, DataFrame], list[str]]:
+        def check(used: DataFrame, events: DataFrame) -> list[str]:
+            expected = [row | _amounts(row) for row in oracle.costs(zone)]
+            return differences(expected, rows(costs(used, events, PRICES, zone=zone)))
+
+        return check
 
     def refused(kind: Any) -> Callable[[DataFrame, DataFrame], list[str]]:
         return lambda _, events: differences(oracle.denials(kind), rows(denials(events, kind)))
@@ -106,6 +138,8 @@ def checks(month: Month, oracle: Oracle) -> dict[str, Callable[[DataFrame, DataF
         "usage by month": usage("month"),
         "usage by local day": usage("day", "Europe/Berlin"),
         "usage by local month": usage("month", "America/New_York"),
+        "costs by month": charged("UTC"),
+        "costs by local month": charged("America/New_York"),
         "denials": refused("denied"),
         "shadow": refused("shadow"),
         "replay": changed,

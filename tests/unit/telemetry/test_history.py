@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 import trio
 
+from amqpgate.buckets import ADDED, bucket_of, percentile
+from amqpgate.buckets import CONFIRMS as BUCKETS
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.history import (
-    BUCKETS,
+    PERCENTILES,
     RING,
     SERIES,
     SLOTS,
     STEP,
     History,
     Ring,
-    bucket_of,
-    percentile,
     slot_at,
 )
 
@@ -31,7 +31,7 @@ def row(**values: float) -> list[float]:
 def took(*seconds: float) -> list[int]:
     counts = NONE.copy()
     for one in seconds:
-        counts[bucket_of(one)] += 1
+        counts[bucket_of(BUCKETS, one)] += 1
     return counts
 
 
@@ -47,7 +47,7 @@ def told(history: History, minutes: int = 60, now: float = NOW) -> dict[str, JSO
 def test_nothing_is_told_where_nothing_was_written() -> None:
     found = told(made()[1])
     assert found.pop("step") == STEP
-    assert set(found) == {"at", "workers", *SERIES, "confirm_p50", "confirm_p99"}
+    assert set(found) == {"at", "workers", *SERIES, *PERCENTILES}
     assert all(column == [] for column in found.values())
 
 
@@ -131,12 +131,63 @@ def test_counts_beyond_what_a_row_keeps() -> None:
 @pytest.mark.parametrize("share", [0.5, 0.99])
 @pytest.mark.parametrize("seconds", [0.00011, 0.0004, 0.0123, 0.7, 8.0])
 def test_a_percentile_is_at_most_a_quarter_off(seconds: float, share: float) -> None:
-    assert percentile(took(*[seconds] * 7), share) == pytest.approx(seconds, rel=0.25)
+    assert percentile(BUCKETS, took(*[seconds] * 7), share) == pytest.approx(seconds, rel=0.25)
 
 
 def test_percentiles_of_many() -> None:
     counts = took(*(number / 1000 for number in range(1, 1001)))
-    assert percentile(counts, 0.5) == pytest.approx(0.5, rel=0.02)
-    assert percentile(counts, 0.99) == pytest.approx(0.99, rel=0.25)
-    assert percentile(NONE, 0.5) is None
-    assert percentile(took(3600.0), 0.99) == BUCKETS[-1]
+    assert percentile(BUCKETS, counts, 0.5) == pytest.approx(0.5, rel=0.02)
+    assert percentile(BUCKETS, counts, 0.99) == pytest.approx(0.99, rel=0.25)
+    assert percentile(BUCKETS, NONE, 0.5) is None
+    assert percentile(BUCKETS, took(3600.0), 0.99) == BUCKETS[-1]
+
+
+def test_a_slot_is_added_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever floods the gateway with questions has it read what was written since, and no more."""
+    _, history = made(2)
+    for ring in history.rings:
+        for slot in range(SLOT - 100, SLOT):
+            ring.write(slot, row(published=slot - SLOT), took(0.001))
+    reads: list[int] = []
+    read = Ring.read
+
+    def counted(ring: Ring, slot: int) -> object:
+        reads.append(slot)
+        return read(ring, slot)
+
+    monkeypatch.setattr(Ring, "read", counted)
+    first = told(history)
+    assert len(reads) == 200
+    assert told(history) == first
+    assert told(history, minutes=2)["published"] == first["published"][-24:]  # type: ignore[index]
+    assert len(reads) == 200
+    # What was written late, or anew where the clock was put back, is told.
+    history.rings[0].write(SLOT - 7, row(published=70), NONE)
+    assert told(history)["published"][-7] == 63  # type: ignore[index]
+    assert reads[200:] == [SLOT - 7] * 2
+
+
+def test_of_many_confirms_the_shares_stay() -> None:
+    _, history = made(2)
+    many, few = history.rings
+    many.write(SLOT - 1, row(), [1_000_000, 500_000, *NONE[2:]])
+    few.write(SLOT - 1, row(), [0, 0, 20_000, *NONE[3:]])
+    # 1.52 million: the worker that had few has 1.3 % of them.
+    p99 = told(history)["confirm_p99"][0]  # type: ignore[index]
+    assert p99 == pytest.approx(BUCKETS[2], rel=0.25)
+    assert BUCKETS[1] < p99  # type: ignore[operator]
+    assert told(history)["confirm_p50"] == [pytest.approx(BUCKETS[0] * 0.76, rel=0.01)]
+
+
+def test_what_the_gateway_adds_is_told() -> None:
+    _, history = made(2)
+    one, other = history.rings
+    counts = [0] * (len(ADDED) + 1)
+    counts[bucket_of(ADDED, 20e-6)] = 980
+    one.write(SLOT - 1, row(), NONE, counts)
+    counts[bucket_of(ADDED, 20e-6)], counts[bucket_of(ADDED, 3e-3)] = 0, 20
+    other.write(SLOT - 1, row(), took(0.5), counts)
+    found = told(history)
+    assert found["added_p50"] == [pytest.approx(20e-6, rel=0.42)]
+    assert found["added_p99"] == [pytest.approx(3e-3, rel=0.42)]
+    assert found["confirm_p50"] == [pytest.approx(0.5, rel=0.25)]

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from amqpgate.buckets import ADDED
 from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import OUTCOMES, Metrics
 from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, PoolUse, Totals, Traffic
@@ -31,6 +32,7 @@ TOTALS = Totals(
     pauses=7,
     throttled=4,
     failures=8,
+    latency=([2, 1, *[0] * (len(ADDED) - 2), 1], 15.5),
     pools={
         "rabbit": PoolUse(
             links={"open": 2, "dialling": 1}, channels={"taken": 30, "spare": 16}, sessions=11, waiting=3
@@ -63,7 +65,7 @@ def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
 def test_what_is_summed_at_the_scrape() -> None:
     seen = samples(Metrics(lambda: TOTALS))
     # What the process itself tells, the version, and faults that other tests caused are not of the totals.
-    others = ("process_", "amqpgate_build_info", "amqpgate_internal_errors_total")
+    others = ("process_", "amqpgate_build_info", "amqpgate_internal_errors_total", "amqpgate_added_latency")
     assert {key: value for key, value in seen.items() if value and not key[0].startswith(others)} == {
         ("amqpgate_messages_total", "publish", "basic.publish", "allow"): 3,
         ("amqpgate_messages_total", "publish", "basic.publish", "deny"): 1,
@@ -223,3 +225,15 @@ def test_two_gateways_in_one_process_do_not_share_their_numbers() -> None:
     one, other = Metrics(lambda: TOTALS), Metrics(lambda: TOTALS)
     one.ended("closed")
     assert samples(other)["amqpgate_connections_total", "closed"] == 0
+
+
+def test_what_the_gateway_adds_is_a_histogram_with_a_bound_for_each_doubling() -> None:
+    found = samples(Metrics(lambda: TOTALS))
+    buckets = {
+        key[1]: value for key, value in found.items() if key[0] == "amqpgate_added_latency_seconds_bucket"
+    }
+    assert len(buckets) == len(ADDED) // 2 + 1
+    # The second bound is told with the third.
+    assert (buckets["1e-06"], buckets["2e-06"], buckets["8.389"], buckets["+Inf"]) == (2, 3, 3, 4)
+    assert found["amqpgate_added_latency_seconds_sum",] == 15.5
+    assert found["amqpgate_added_latency_seconds_count",] == 4

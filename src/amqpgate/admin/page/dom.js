@@ -2,13 +2,17 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// What would not be seen, or would turn other letters round: controls, marks of direction, halves of letters.
+const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\p{Cs}]/gu;
+const visible = (text) => text.replace(UNSEEN, (one) => `\\u${one.charCodeAt().toString(16).padStart(4, "0")}`);
+
 function grown(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.filter((child) => child !== null && child !== undefined));
+  node.append(...children.filter((child) => child !== null && child !== undefined).map((child) => (child instanceof Node ? child : visible(String(child)))));
   return node;
 }
 
@@ -46,7 +50,8 @@ export function nothing(parent, words) {
 }
 
 export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  const shown = visible(text);
+  if (node.textContent !== shown) node.textContent = shown;
 }
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });

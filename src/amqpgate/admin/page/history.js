@@ -14,6 +14,7 @@ const PLOTS = [
   { id: "limits", title: "Rate limits", show: perSecond, lines: [["throttled", "waits begun per second", "exchange"], ["waiting", "sessions waiting", "principal"]] },
   { id: "sessions", title: "Sessions", show: brief, unit: "count", lines: [["sessions", "open", "accent"]] },
   { id: "confirms", title: "Confirm latency", show: seconds, lines: [["confirm_p50", "p50", "accent"], ["confirm_p99", "p99", "bad"]] },
+  { id: "added", title: "Latency added", show: seconds, lines: [["added_p50", "p50", "accent"], ["added_p99", "p99", "bad"]] },
   { id: "lag", title: "Event loop lag", show: seconds, lines: [["lag", "at most", "exchange"]] },
   { id: "buffered", title: "Waits to be sent", show: bytes, unit: "bytes", lines: [["buffered", "in buffers", "accent"]] },
   { id: "cpu", title: "CPU", show: perSecond, lines: [["cpu", "cores", "accent"]] },

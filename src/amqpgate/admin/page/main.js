@@ -18,7 +18,7 @@ function show() {
   // They are of what was shown before; the lock is of the page.
   for (const dialog of document.querySelectorAll("dialog[open]:not(#lock)")) dialog.close();
   const [name, query] = location.hash.slice(1).split("?");
-  shown = name in views ? name : "overview";
+  shown = Object.hasOwn(views, name) ? name : "overview";
   for (const section of document.querySelectorAll("[data-view]")) section.hidden = section.dataset.view !== shown;
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === `#${shown}`) link.setAttribute("aria-current", "page");

@@ -138,7 +138,7 @@ function drawThrottled(answer) {
   const list = byId("throttled");
   const principals = new Map();
   for (const session of answer.sessions) {
-    const key = `${session.user}\n${session.vhost}`;
+    const key = JSON.stringify([session.user, session.vhost]);
     const one = principals.get(key) ?? { key, user: session.user, vhost: session.vhost, sessions: 0, published: 0 };
     one.sessions += 1;
     one.published += session.published_rate ?? 0;

@@ -170,25 +170,23 @@ class FastHandshake(Stepper):
         data = self._receive(self.client)
         if data is None:
             return False
-        path, listener, session = self.path, self.path.listener, self.caller.session_id
+        path, listener = self.path, self.path.listener
         if data != HEADER_0_9_1 or path.verifies_tokens or path.context.policies.are_asked_first:
             return self._leave(data)
-        router, at_home = path.context.router, path.at_home
-        try:
-            if router.table.policies:
-                dialler = router.early_dialler(listener, self.caller, session)
-            else:
-                dialler = None if at_home is None else at_home(session)
-        except ConfigError:
-            dialler = None
-        call = None if dialler is None else FirstCall.known(dialler, trio.current_time())
-        if call is None:
+        router, to = path.context.router, path.home
+        if router.table.policies:
+            try:
+                to = router.early(listener, self.caller)
+            except ConfigError:
+                to = None
+        call = None if to is None else FirstCall.known(to, self.caller.session_id, trio.current_time())
+        if to is None or call is None:
             return self._leave(data)
-        if call.dialler.choice is not None:
-            router.took(call.dialler.choice)
+        if to.choice is not None:
+            router.took(to.choice)
         self._call = call
         path.context.pending.awaits(self.pending, _GREETED)
-        start = start_for(call.start, listener, call.dialler.settings)
+        start = start_for(call.start, listener, to.settings)
         return self._tell(self.client, START_FRAMES.of(start), START_OK)
 
     def _start_ok(self) -> bool:
@@ -242,7 +240,7 @@ class FastHandshake(Stepper):
         if rest or not isinstance(method, amqp.ConnectionOpen):
             return self._leave(data, unsent=unsaid)
         context.pending.awaits(self.pending, None)
-        settings, user = call.dialler.settings, said.user
+        settings, user = call.destination.settings, said.user
         if settings.vhost is not None:
             method = attrs.evolve(method, virtual_host=settings.vhost)
         principal = self.caller.principal(
@@ -295,7 +293,7 @@ class FastHandshake(Stepper):
         method, rest = HEARD.get(data, _NOT_KNOWN)
         if rest or not isinstance(method, amqp.ConnectionTune):
             return self._leave(data)
-        offer = self.path.agreements.offer(method, self._call.dialler.settings)
+        offer = self.path.agreements.offer(method, self._call.destination.settings)
         if offer is None:
             return self._leave(data)
         self._offer = offer
@@ -323,7 +321,7 @@ class FastHandshake(Stepper):
         if not sent:
             return self._leave(data)
         assert sent == len(frame), "a socket that has taken a byte has room for twelve"
-        dialler = call.dialler
+        to = call.destination
         if context.router.table.policies:
             context.router.count_shadows(selected.principal, self.caller.session_id)
         ours, theirs = agreement.tunes
@@ -334,8 +332,8 @@ class FastHandshake(Stepper):
             theirs.channel_max,
             _NATIVE,
             said.introduction.said.capabilities,
-            dialler.choice,
-            dialler.cluster.name,
+            to.choice,
+            to.cluster.name,
             self.path.keeps_deliveries,
         )
         self.ignore_all()
@@ -391,7 +389,7 @@ class FastHandshake(Stepper):
             self.caller,
             self.until,
             received,
-            None if call is None else call.dialler,
+            None if call is None else call.dialler(),
             None if call is None else call.start,
             dialed,
             None if step < TUNE or said is None else said.method,

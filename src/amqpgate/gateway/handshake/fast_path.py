@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 from typing import Protocol
 
 import attrs
@@ -15,7 +14,7 @@ from amqpgate.gateway.handshake.pending import PendingHandshake
 from amqpgate.gateway.handshake.progress import Progress
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.transport.caller import Caller
-from amqpgate.gateway.upstream.dialer import Dialer
+from amqpgate.gateway.upstream.cluster import Destination
 from amqpgate.policy import SelectedPolicies
 from amqpgate.values import define
 
@@ -49,8 +48,8 @@ class FastPath:
     listener: Listener
     conversations: Conversations
     agreements: Agreements = attrs.field(init=False)
-    #: Makes the attempts of a session, by its id, while there are no routes; None: that is for conversations.
-    at_home: Callable[[str], Dialer] | None = attrs.field(init=False)
+    #: Where its clients go while there are no routes; None: that is for conversations.
+    home: Destination | None = attrs.field(init=False)
     #: Whether channel.flow off is done here.
     keeps_deliveries: bool = attrs.field(init=False)
     #: Whether tokens are verified, which a conversation does.
@@ -62,7 +61,7 @@ class FastPath:
 
     def __attrs_post_init__(self) -> None:
         self.agreements = Agreements(self.listener)
-        self.at_home = self.context.router.home_dialler(self.listener)
+        self.home = self.context.router.home(self.listener)
         self.keeps_deliveries = self.listener.keeps_deliveries
         self.verifies_tokens = self.context.identities is not None
         settings = self.context.settings

@@ -47,8 +47,8 @@ from amqpgate.gateway.transport.method_stream import MethodStream, hand_over
 from amqpgate.gateway.transport.waiting import in_trio
 from amqpgate.gateway.upstream.broker_side import BrokerHandshake, UpstreamFaultError
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
-from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.gateway.upstream.dialer import Dialer, UpstreamUnavailableError, ask_once
+from amqpgate.gateway.upstream.cluster import Cluster, Destination
+from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, ask_once
 from amqpgate.protocol.sasl import EXTERNAL, REPEATABLE, SaslWatcher
 from amqpgate.values import define
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
@@ -89,10 +89,10 @@ class LateBinding:
         pooled, preauthenticated = PooledLogin(client, pools), None
         certain = router.certain(listener, client.principal(None, ""), session)
         named = user
-        if certain is not None and certain.settings.has_login:
-            named = principals.at_login(client, certain, user)
+        if certain is not None and certain.destination.settings.has_login:
+            named = principals.at_login(client, certain.destination, user)
         await client.admit_login(named)
-        if certain is not None and pooled.may_share(certain):
+        if certain is not None and pooled.may_share(certain.destination):
             preauthenticated = await in_trio(pooled.preauthenticate, certain)
             self.broker = None if preauthenticated is None else preauthenticated.broker.hop
         tune = await client.tune(tune_for(clusters, listener))
@@ -100,23 +100,23 @@ class LateBinding:
         asked = client.principal(user, request.virtual_host)
         with self.unhurried():
             dialler = await router.dialler(listener, asked, session, early=None)
-        settings = dialler.settings
+        to, settings = dialler.destination, dialler.destination.settings
         principal = attrs.evolve(
             asked,
-            user=await in_trio(principals.user_of, client, dialler, user) if settings.has_login else user,
+            user=await in_trio(principals.user_of, client, to, user) if settings.has_login else user,
             vhost=asked.vhost if settings.vhost is None else settings.vhost,
             upstream_user=upstream_user_of(client, settings, user),
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
         await client.admit(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
-        shares = pooled.may_share(dialler)
-        if shares and needs_own(client.policies, dialler):
+        shares = pooled.may_share(to)
+        if shares and needs_own(client.policies, to):
             shares = False
             if preauthenticated is not None:
                 await in_trio(pooled.part_with, preauthenticated)
                 self.broker = None
         if shares:
-            pool = await in_trio(self._admit, pooled, dialler, principal.vhost, preauthenticated)
+            pool = await in_trio(self._admit, pooled, to, principal.vhost, preauthenticated)
             await client.say(amqp.ConnectionOpenOk())
             from amqpgate.gateway.pool.pooled_upstream import PooledSource
 
@@ -127,8 +127,8 @@ class LateBinding:
                 tune.channel_max,
                 pair_of(client.hop.interpreter, interpreter_for(RABBITMQ_0_9_1)),
                 client.capabilities,
-                dialler.choice,
-                dialler.cluster.name,
+                to.choice,
+                to.cluster.name,
                 client.listener.keeps_deliveries,
                 token=None if client.token is None else session_token_of(client, settings),
             )
@@ -152,14 +152,14 @@ class LateBinding:
             line.endpoint.succeeded()
             frame_max = relay_frames(client, broker.line.hop)
             await client.say(amqp.ConnectionOpenOk())
-            return established(client, tune, broker.line.hop, upstream, dialler, frame_max)
+            return established(client, tune, broker.line.hop, upstream, to, frame_max)
 
     async def _admit(
-        self, pooled: PooledLogin, dialler: Dialer, vhost: str, preauthenticated: Preauthenticated | None
+        self, pooled: PooledLogin, to: Destination, vhost: str, preauthenticated: Preauthenticated | None
     ) -> Pool:
         # The pool's from here on: others may share it before this client has heard that it is let in.
         self.broker = None
-        return await pooled.admit(dialler, vhost, preauthenticated)
+        return await pooled.admit(to, vhost, preauthenticated)
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:
         """Ask clusters what they offer that have not said so yet."""

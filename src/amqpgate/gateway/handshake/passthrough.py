@@ -50,6 +50,7 @@ from amqpgate.gateway.upstream.broker_side import (
     tune_for,
 )
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
+from amqpgate.gateway.upstream.cluster import Destination
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.gateway.upstream.own_login import secure_ok
 from amqpgate.protocol.handshake import Tune
@@ -81,7 +82,7 @@ class Passthrough:
     @property
     def address(self) -> str:
         """The broker's address, or the cluster's name before one is dialled."""
-        return str(self.dialler.cluster.name if self.line is None else self.line.endpoint.address)
+        return str(self.dialler.destination.cluster.name if self.line is None else self.line.endpoint.address)
 
     @property
     def hop(self) -> MethodStream:
@@ -136,7 +137,7 @@ class Passthrough:
     def _offer(self, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
         identities, listener = self.client.context.identities, self.client.listener
         is_judged_here = identities is not None and identities.requires(listener)
-        return start_for(start, listener, self.dialler.settings, is_judged_here=is_judged_here)
+        return start_for(start, listener, self.dialler.destination.settings, is_judged_here=is_judged_here)
 
     async def _dial(self) -> amqp.ConnectionStart:
         """The start of the broker that hears the start-ok."""
@@ -150,7 +151,7 @@ class Passthrough:
 
     async def _log_in(self) -> Established:
         """From connection.start on, which the client has heard."""
-        start_ok, settings = await self.client.hear_start_ok(), self.dialler.settings
+        start_ok, settings = await self.client.hear_start_ok(), self.dialler.destination.settings
         if start_ok.mechanism == EXTERNAL and lends_certificate(settings, self.client.listener):
             # It was not offered: RabbitMQ hangs up then.
             raise RefusedError(refusal_of_login(EXTERNAL).text)
@@ -163,7 +164,7 @@ class Passthrough:
             watcher.response(start_ok.response)
         user = self._said(watcher)
         if settings.has_login:
-            user = self.client.context.principals.at_login(self.client, self.dialler, user)
+            user = self.client.context.principals.at_login(self.client, self.dialler.destination, user)
         await self.client.admit_login(user)
         start = await self._dial()
         assert self.line is not None
@@ -190,7 +191,7 @@ class Passthrough:
         standard lets it: clients need not take that.
         """
         asked = await self._tune_from_broker(watcher)
-        offer = offer_of(asked, self.client.listener, self.dialler.settings)
+        offer = offer_of(asked, self.client.listener, self.dialler.destination.settings)
         return await self._settle(watcher, asked, offer)
 
     async def _settle(
@@ -199,7 +200,7 @@ class Passthrough:
         """From tune on, which the client has heard if ``is_said``."""
         client = await self.client.tune(offer, is_said=is_said)
         assert self.line is not None, "it has proposed a tune"
-        upstream = tune_for(asked, self.dialler.settings, client, self.line.hop.interpreter)
+        upstream = tune_for(asked, self.dialler.destination.settings, client, self.line.hop.interpreter)
         said = self.line.hop.frame_with(
             amqp.ConnectionTuneOk, upstream.channel_max, upstream.frame_max, upstream.heartbeat
         )
@@ -230,10 +231,10 @@ class Passthrough:
 
     async def _open(self, watcher: SaslWatcher, client_tune: Tune, upstream_tune: Tune) -> Established:
         """From tune-ok on."""
-        user, settings = self._said(watcher), self.dialler.settings
+        user, settings = self._said(watcher), self.dialler.destination.settings
         if settings.has_login:
             principals = self.client.context.principals
-            user = await in_trio(principals.user_of, self.client, self.dialler, user)
+            user = await in_trio(principals.user_of, self.client, self.dialler.destination, user)
         request = await self.client.hear_open()
         if settings.vhost is not None:
             request = attrs.evolve(request, virtual_host=settings.vhost)
@@ -259,7 +260,7 @@ class Passthrough:
         hop = self.hop
         frame_max = relay_frames(self.client, hop) if hop.translated is not None else None
         await self.client.say_usual(amqp.ConnectionOpenOk)
-        return established(self.client, client_tune, hop, upstream_tune, self.dialler, frame_max)
+        return established(self.client, client_tune, hop, upstream_tune, self.dialler.destination, frame_max)
 
     async def _follow(
         self, redirect: ConnectionRedirect, client_tune: Tune, request: amqp.ConnectionOpen
@@ -325,7 +326,7 @@ def established(
     client_tune: Tune,
     broker: MethodStream,
     broker_tune: Tune,
-    dialler: Dialer,
+    to: Destination,
     relayed_frame_max: int | None,
 ) -> Established:
     """What a session is made from, given both ends of the handshake, and what `relay_frames` says."""
@@ -342,9 +343,9 @@ def established(
         broker_tune.channel_max,
         pair_of(client.hop.interpreter, broker.interpreter),
         capabilities,
-        dialler.choice,
-        dialler.cluster.name,
+        to.choice,
+        to.cluster.name,
         client.listener.keeps_deliveries,
         relayed_frame_max is not None,
-        None if client.token is None else session_token_of(client, dialler.settings),
+        None if client.token is None else session_token_of(client, to.settings),
     )

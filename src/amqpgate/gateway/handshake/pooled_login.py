@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from amqpgate.config import Upstream
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.pool.dial import Preauthenticated, part_with
 from amqpgate.gateway.pool.registry import PoolRegistry
 from amqpgate.gateway.upstream.client import RefusedError
+from amqpgate.gateway.upstream.cluster import Destination
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.own_login import LoginRefusedError, own_credentials
 from amqpgate.policy import SelectedPolicies
@@ -27,10 +29,10 @@ if TYPE_CHECKING:
 _UNDERSTOOD: Final = frozenset({"basic.nack", "consumer_cancel_notify"})
 
 
-def needs_own(policies: SelectedPolicies, dialler: Dialer) -> bool:
+def needs_own(policies: SelectedPolicies, to: Destination) -> bool:
     """Whether the session must have a connection of its own to the broker: its bodies may go to an object
     store, and come from there, at the pace of one client."""
-    compatibility = for_upstream(policies.compatibilities, dialler.cluster.name)
+    compatibility = for_upstream(policies.compatibilities, to.cluster.name)
     return compatibility is not None and compatibility.claim_check is not None
 
 
@@ -41,10 +43,10 @@ class PooledLogin:
     client: ClientHandshake
     pools: PoolRegistry
 
-    def may_share(self, dialler: Dialer) -> bool:
+    def may_share(self, to: Destination) -> bool:
         """Whether the client may share connections: its route says so, its login can be repeated, and it
         understands all that the broker may say on them."""
-        client, settings = self.client, dialler.settings
+        client, settings = self.client, to.settings
         return (
             settings.connections == "pooled"
             and client.hop.interpreter.is_native
@@ -59,20 +61,21 @@ class PooledLogin:
         Raises as `admit`.
         """
         try:
-            return await self.pools.preauthenticate(self._login(dialler), self.client.caller.source, dialler)
+            login = self._login(dialler.destination.settings)
+            return await self.pools.preauthenticate(login, self.client.caller.source, dialler)
         except LoginRefusedError as error:
             if "authentication_failure_close" not in self.client.capabilities:
                 raise RefusedError(str(error)) from error
             await self.client.pass_on(error.refusal)
 
-    async def admit(self, dialler: Dialer, vhost: str, preauthenticated: Preauthenticated | None) -> Pool:
+    async def admit(self, to: Destination, vhost: str, preauthenticated: Preauthenticated | None) -> Pool:
         """The pool of the client's login, which the broker has accepted, now or not long ago.
 
         Raises ``RefusedError`` when the client has been told; ``UpstreamUnavailableError``, ``ConfigError``.
         """
         source = self.client.caller.source
         try:
-            return await self.pools.admit(self._login(dialler), source, dialler, vhost, preauthenticated)
+            return await self.pools.admit(self._login(to.settings), source, to, vhost, preauthenticated)
         except LoginRefusedError as error:
             await self.client.pass_on(error.refusal)
 
@@ -81,9 +84,9 @@ class PooledLogin:
         timeout = self.client.context.settings.limits.close_timeout
         await part_with(preauthenticated.broker.hop, "the session has a connection of its own", timeout)
 
-    def _login(self, dialler: Dialer) -> Credentials:
+    def _login(self, settings: Upstream) -> Credentials:
         """Who logs in to the broker: the client, or the upstream's own user."""
         said = self.client.start_ok
-        login = own_credentials(dialler.settings) or credentials(said.mechanism, said.response)
+        login = own_credentials(settings) or credentials(said.mechanism, said.response)
         assert login is not None, "of these mechanisms"
         return login

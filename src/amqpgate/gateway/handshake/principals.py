@@ -32,10 +32,12 @@ from amqpgate.errors import ConfigError, ProtocolViolation
 from amqpgate.gateway.pool.credential_cache import CredentialCache
 from amqpgate.gateway.pool.dial import part_with, preauthenticate
 from amqpgate.gateway.upstream.client import Client
+from amqpgate.gateway.upstream.cluster import Destination
 from amqpgate.gateway.upstream.dialer import Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.gateway.upstream.router import Router
 from amqpgate.logs import RECURRING
+from amqpgate.policy import Choice
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN, credentials
 from amqpgate.values import define
 
@@ -59,18 +61,18 @@ class Principals:
     #: Until when upstreams that did not answer are not asked.
     _silent: dict[str, float] = attrs.field(factory=dict, init=False)
 
-    def at_login(self, client: Client, dialler: Dialer, said: str | None) -> str | None:
+    def at_login(self, client: Client, to: Destination, said: str | None) -> str | None:
         """By whom a login is counted that has not been checked yet: ``said``, which the login names, where
         somebody will check it."""
         if client.token is not None:
             return client.token.user
-        return self._without_login(client) if self._prover(client, dialler) is None else said
+        return self._without_login(client) if self._prover(client, to.choice) is None else said
 
-    async def user_of(self, client: Client, dialler: Dialer, said: str | None) -> str | None:
+    async def user_of(self, client: Client, to: Destination, said: str | None) -> str | None:
         """The user that policies judge; ``said`` is the one that the client's login names."""
         if client.token is not None:
             return client.token.user
-        prover = self._prover(client, dialler)
+        prover = self._prover(client, to.choice)
         if prover is None:
             return self._without_login(client)
         if said is None:
@@ -83,8 +85,8 @@ class Principals:
             client.caller.session_id,
             prover,
             said,
-            dialler.cluster.name,
-            dialler.settings.user,
+            to.cluster.name,
+            to.settings.user,
             extra=RECURRING,
         )
         return None
@@ -95,7 +97,7 @@ class Principals:
         It is not asked where too many logins from the client's address have failed lately, and not again for
         a while where it did not answer: then it does not.
         """
-        said, source, name = client.start_ok, client.caller.source, dialler.cluster.name
+        said, source, name = client.start_ok, client.caller.source, dialler.destination.cluster.name
         if said.mechanism not in (PLAIN, AMQPLAIN):
             return False
         try:
@@ -103,7 +105,7 @@ class Principals:
         except ProtocolViolation:
             return False
         assert login is not None, "of these mechanisms"
-        cache = self._caches.setdefault(name, CredentialCache(dialler.settings.pool))
+        cache = self._caches.setdefault(name, CredentialCache(dialler.destination.settings.pool))
         digest, asked = cache.digest("", login), time.monotonic()
         if cache.proven(digest, asked):
             return True
@@ -111,7 +113,7 @@ class Principals:
             return False
         entry: dict[str, object] = {"session": client.caller.session_id}
         try:
-            with trio.fail_after(dialler.settings.connect_timeout):
+            with trio.fail_after(dialler.destination.settings.connect_timeout):
                 found = await preauthenticate(
                     dialler, login, name="login check", version=self.version, entry=entry
                 )
@@ -132,11 +134,11 @@ class Principals:
         """Who it is, whatever its login says."""
         return client.caller.tls_name or self._own(client).user
 
-    def _prover(self, client: Client, dialler: Dialer) -> str | None:
+    def _prover(self, client: Client, choice: Choice | None) -> str | None:
         """The upstream that can tell whether the client's login is right; None: none, or none need."""
         if client.start_ok.mechanism == EXTERNAL:
             return None
-        route, own = None if dialler.choice is None else dialler.choice.route, self._own(client)
+        route, own = None if choice is None else choice.route, self._own(client)
         if route is not None and route.upstream.user is None:
             for share in route.upstream.shares:
                 if not self.router.clusters[share.cluster].settings.has_login:

@@ -9,11 +9,12 @@ from typing import NoReturn
 import attrs
 import trio
 
-from amqpgate.config import Address
+from amqpgate.config import Address, Upstream
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.transport.conversation import say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.broker_side import NOT_A_VERDICT, UpstreamFaultError
+from amqpgate.gateway.upstream.cluster import Destination
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.own_login import LoginRefusedError, NotLetInError, log_in, open_vhost
 from amqpgate.protocol.handshake import Tune
@@ -67,11 +68,12 @@ async def preauthenticate(
             "amqpgate": entry,
         }
     )
+    settings = dialler.destination.settings
     while True:
         broker = await dialler.connect()
         try:
-            with _answering(broker, dialler):
-                asked = await log_in(broker.hop, broker.greeting, login, about, dialler.settings)
+            with _answering(broker, settings):
+                asked = await log_in(broker.hop, broker.greeting, login, about, settings)
                 return Preauthenticated(broker, asked)
         except UpstreamFaultError as fault:
             _give_up(broker, dialler, fault)
@@ -79,16 +81,16 @@ async def preauthenticate(
             await _part_rejected(broker, error)
 
 
-async def open_on(preauthenticated: Preauthenticated, dialler: Dialer, vhost: str) -> Opened:
+async def open_on(preauthenticated: Preauthenticated, to: Destination, vhost: str) -> Opened:
     """Open a virtual host. Raises ``UpstreamFaultError``, ``LoginRefusedError``; the hop is closed then."""
     broker = preauthenticated.broker
     try:
-        with _answering(broker, dialler):
-            tune = await open_vhost(broker.hop, preauthenticated.asked, vhost, dialler.settings)
+        with _answering(broker, to.settings):
+            tune = await open_vhost(broker.hop, preauthenticated.asked, vhost, to.settings)
     except LoginRefusedError as error:
         await _part_rejected(broker, error)
     broker.endpoint.succeeded()
-    dialler.cluster.offered(amqp.ConnectionTune(tune.channel_max, tune.frame_max, tune.heartbeat))
+    to.cluster.offered(amqp.ConnectionTune(tune.channel_max, tune.frame_max, tune.heartbeat))
     return Opened(broker.hop, tune, broker.endpoint.address)
 
 
@@ -99,15 +101,15 @@ async def open_connection(
     while True:
         first = await preauthenticate(dialler, login, name=name, version=version, entry=entry)
         try:
-            return await open_on(first, dialler, vhost)
+            return await open_on(first, dialler.destination, vhost)
         except UpstreamFaultError as fault:
             _give_up(first.broker, dialler, fault)
 
 
 @contextlib.contextmanager
-def _answering(broker: DialedBroker, dialler: Dialer) -> Iterator[None]:
+def _answering(broker: DialedBroker, settings: Upstream) -> Iterator[None]:
     """What goes wrong in here, or takes too long, is the broker's fault, and the hop is closed."""
-    timeout = dialler.settings.answer_timeout
+    timeout = settings.answer_timeout
     try:
         with trio.fail_after(timeout):
             yield
@@ -154,8 +156,8 @@ async def part_with(hop: MethodStream, why: str, deadline_in: float) -> None:
 class PoolDialer:
     """Opens the connections of one login in one virtual host."""
 
-    #: Of the session whose login was the first; each connection has attempts of its own.
-    dialler: Dialer
+    #: As the session gets there whose login was the first.
+    destination: Destination
     login: Credentials = attrs.field(repr=False)
     vhost: str
     #: What operators see of the pool, in the broker's lists and in the gateway's own.
@@ -167,7 +169,7 @@ class PoolDialer:
         """A connection for a session, or for so many clients. Raises as `open_connection`."""
         name = f"session {session}" if session else f"pool {self.shown}"
         return await open_connection(
-            attrs.evolve(self.dialler, session=name),
+            Dialer(self.destination, name),
             self.login,
             self.vhost,
             name=name,
@@ -177,4 +179,4 @@ class PoolDialer:
 
     async def open_on(self, preauthenticated: Preauthenticated) -> Opened:
         """One that has logged in. Raises as ``dial.open_on``."""
-        return await open_on(preauthenticated, self.dialler, self.vhost)
+        return await open_on(preauthenticated, self.destination, self.vhost)

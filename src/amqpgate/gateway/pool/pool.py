@@ -260,7 +260,7 @@ class Pool:
             if guilty is not None:
                 guilty.blamed(close)
         del self.connections[connection.entry.id]
-        self.dialer.dialler.cluster.lost()
+        self.dialer.destination.cluster.lost()
         self.plan.lost(connection.entry, time.monotonic())
         log.info("%s is over, with %d sessions: %s", connection.name, len(members), connection.why)
         for member in members:
@@ -306,7 +306,7 @@ class Pool:
 
     def add(self, opened: Opened, *, asked: bool) -> None:
         """One more connection, which the pool has asked for, or which was there to prove a login."""
-        self.broker.greeted(opened.tune, self.dialer.dialler.cluster.start)
+        self.broker.greeted(opened.tune, self.dialer.destination.cluster.start)
         entry = self.plan.added(opened.tune.channel_max, time.monotonic(), asked=asked)
         name = f"link {self.identity.shown}/{entry.id} to {opened.address}"
         exclusives = ExclusiveQueues(self.identity.vhost)

@@ -25,6 +25,7 @@ from amqpgate.gateway.pool.credential_cache import CredentialCache
 from amqpgate.gateway.pool.dial import PoolDialer, Preauthenticated, preauthenticate
 from amqpgate.gateway.session.teardown import Farewell, leave
 from amqpgate.gateway.transport.tasks import contained
+from amqpgate.gateway.upstream.cluster import Destination
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.sasl import Credentials
@@ -98,12 +99,12 @@ class PoolRegistry:
 
         Raises as `admit`.
         """
-        proofs = self._proofs_of(dialler)
+        proofs = self._proofs_of(dialler.destination)
         digest = proofs.digest("", login)
         if proofs.proven(digest, time.monotonic()):
             return None
         await trio.sleep(proofs.wait(source, time.monotonic()))
-        asked, shown = time.monotonic(), _shown(dialler.cluster.name, digest)
+        asked, shown = time.monotonic(), _shown(dialler.destination.cluster.name, digest)
         entry: dict[str, object] = {"pool": shown, "session": "", "clients": 1}
         try:
             found = await preauthenticate(
@@ -116,14 +117,14 @@ class PoolRegistry:
         proofs.prove(digest, asked)
         return found
 
-    def _proofs_of(self, dialler: Dialer) -> CredentialCache:
-        return self._proofs.setdefault(dialler.cluster.name, CredentialCache(dialler.settings.pool))
+    def _proofs_of(self, to: Destination) -> CredentialCache:
+        return self._proofs.setdefault(to.cluster.name, CredentialCache(to.settings.pool))
 
     async def admit(
         self,
         login: Credentials,
         source: str,
-        dialler: Dialer,
+        to: Destination,
         vhost: str,
         preauthenticated: Preauthenticated | None,
     ) -> Pool:
@@ -135,8 +136,8 @@ class PoolRegistry:
         from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 
         with _closed_on_failure(preauthenticated):
-            proofs = self._proofs_of(dialler)
-            upstream, login_digest = dialler.cluster.name, proofs.digest("", login)
+            proofs = self._proofs_of(to)
+            upstream, login_digest = to.cluster.name, proofs.digest("", login)
             shown = _shown(upstream, login_digest)
             identity = PoolIdentity(
                 upstream, vhost, login.user, proofs.digest(vhost, login), login_digest, shown
@@ -152,8 +153,8 @@ class PoolRegistry:
             try:
                 await trio.sleep(proofs.wait(source, time.monotonic()))
                 if pool is None:
-                    dialer = PoolDialer(dialler, login, vhost, shown, self.version)
-                    pool = Pool(self, identity, dialler.settings.pool, dialer)
+                    dialer = PoolDialer(to, login, vhost, shown, self.version)
+                    pool = Pool(self, identity, to.settings.pool, dialer)
                 asked = time.monotonic()
                 await pool.prove(preauthenticated)
                 self.pools[identity] = pool

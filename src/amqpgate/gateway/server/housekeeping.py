@@ -53,6 +53,8 @@ class Housekeeping:
 
     async def run(self) -> None:
         """For ever."""
+        if self.history is not None:
+            self.history.begin(time.time(), time.monotonic())
         while True:
             await trio.sleep(INTERVAL)
             for part in (self._look, self._remember, self._forget, self._give_back):

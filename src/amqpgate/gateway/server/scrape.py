@@ -83,6 +83,7 @@ async def totals(
         pauses=counters.paused,
         throttled=counters.throttled,
         failures=counters.failures,
+        latency=(tuple(counters.latency.counts), counters.latency.seconds),
         pools=dict(pools),
         certificates=tuple(certificates),
     )

@@ -117,7 +117,7 @@ cdef class Translation:
         try:
             data = self.heard_frames(into.len)
             if data is None:
-                raise BlockingIOError(EAGAIN, AGAIN)
+                return -1
             size = PyBytes_GET_SIZE(data)
             memcpy(into.buf, PyBytes_AS_STRING(data), size)
         finally:

@@ -165,8 +165,10 @@ class Fibers:
 
     def look_at(self, fiber: Scheduled, deadline: float) -> None:
         """Have it look at its deadlines when that time has come."""
-        self._wheel.set(fiber, math.ceil(deadline / _GRAIN) * _GRAIN)
-        if deadline < self._timer_at:
+        when = math.ceil(deadline / _GRAIN) * _GRAIN
+        self._wheel.set(fiber, when)
+        # All of one grain are due together, a slot of the wheel after its end.
+        if when < self._timer_at - _GRAIN / 2:
             self._set_timer()
 
     def _set_timer(self) -> None:

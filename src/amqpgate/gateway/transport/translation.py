@@ -84,7 +84,15 @@ class PlainTranslation:
     # -- from the peer -----------------------------------------------------------------------
 
     def recv(self, limit: int) -> bytes:
-        """At most ``limit`` bytes of frames, cut anywhere; ``b""`` at the end. Raises as ``recv_into``."""
+        """At most ``limit`` bytes of frames, cut anywhere; ``b""`` at the end. Raises as ``recv_into``, and
+        ``BlockingIOError`` when there is nothing now."""
+        data = self._heard_frames(limit)
+        if data is None:
+            raise would_block()
+        return data
+
+    def _heard_frames(self, limit: int) -> bytes | None:
+        """As ``recv``; None where there is nothing now."""
         try:
             data = self._receive(limit)
         except Exception:
@@ -93,13 +101,15 @@ class PlainTranslation:
         if data:
             return data
         if self.translator.has_frames or not self._is_over:
-            raise would_block()
+            return None
         if self._why is not None:
             raise self._why.with_traceback(None)
         return data
 
     def recv_into(self, view: memoryview) -> int:
-        data = self.recv(len(view))
+        data = self._heard_frames(len(view))
+        if data is None:
+            return -1
         size = len(data)
         view[:size] = data
         return size

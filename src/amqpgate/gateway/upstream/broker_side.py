@@ -202,7 +202,7 @@ class BrokerHandshake:
         raise UpstreamFaultError(f"redirects to '{redirect.host}': {failed}") from failed
 
     async def _say_all(self) -> Tune | ConnectionRedirect:
-        line, settings, client = self.line, self.dialler.settings, self.client
+        line, settings, client = self.line, self.dialler.destination.settings, self.client
         if isinstance(line.greeting, amqp.ConnectionClose):
             await self._pass_on(line.greeting)
         own = own_exchange(line, settings)
@@ -221,7 +221,7 @@ class BrokerHandshake:
             await client.refuse(refusal_of_login(mechanism, why))
         asked = _expect(method, amqp.ConnectionTune)
         check_tune(line, own, asked)
-        self.dialler.cluster.offered(asked)
+        self.dialler.destination.cluster.offered(asked)
         tune = tune_for(asked, settings, self.tune, line.hop.interpreter)
         tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
         request = open_for(line.hop, client.hop, self.request)
@@ -240,7 +240,7 @@ class BrokerHandshake:
 
     async def _answer(self) -> Method | None:
         """The broker's next method that is no refusal; None where it hung up."""
-        settings = self.dialler.settings
+        settings = self.dialler.destination.settings
         timeout = settings.answer_timeout
         method: Method | None = None
         with move_on_after(timeout) as patience:

@@ -23,8 +23,10 @@ import trio
 
 from amqpgate.bridge import AnyVersion, Interpreter
 from amqpgate.config import Address, HealthCheck, Outliers, Upstream
+from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import in_trio
-from amqpgate.policy import by_weight
+from amqpgate.policy import Choice, by_weight
+from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -272,6 +274,30 @@ class Cluster:
     def checked(self, endpoint: EndpointHealth, well: bool) -> bool:
         """A health check has ended. Whether the endpoint has gone down, or come up, by that."""
         return endpoint.checked(well, self.settings.health)
+
+
+@frozen(eq=False)
+class Destination:
+    """A cluster, as all who come by the same listener or route get there."""
+
+    cluster: Cluster
+    #: Those of the cluster, with what a route changes.
+    settings: Upstream
+    contexts: TlsContexts
+    frame_max: int
+    metrics: UpstreamMetrics
+    #: The route that leads there; None: the listener's own upstream.
+    choice: Choice | None = None
+
+    def answered(
+        self, endpoint: EndpointHealth, greeting: amqp.ConnectionStart | amqp.ConnectionClose, seconds: float
+    ) -> None:
+        """A broker has said its first word, so long after it was dialled."""
+        name = self.settings.name
+        self.metrics.dial_seconds[(name,)].observe(seconds)
+        self.metrics.dials[name, endpoint.name, "connected"].inc()
+        if isinstance(greeting, amqp.ConnectionStart):
+            self.cluster.heard(greeting)
 
 
 def _name_of(endpoint: EndpointHealth) -> str:

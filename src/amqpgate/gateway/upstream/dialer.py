@@ -31,12 +31,10 @@ from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedE
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import fail_after, in_trio, move_on_after
 from amqpgate.gateway.upstream import capabilities
-from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth, Meeting
+from amqpgate.gateway.upstream.cluster import Cluster, Destination, EndpointHealth, Meeting
 from amqpgate.logs import about
-from amqpgate.policy import Choice
 from amqpgate.protocol.header import name_of
 from amqpgate.protocol.methods import Role
-from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -78,16 +76,10 @@ class BegunCall:
 class Dialer:
     """The attempts of one session. ``connect`` may be called again when what it gave has failed later."""
 
-    cluster: Cluster
-    #: Those of the cluster, with what a route changes.
-    settings: Upstream
-    contexts: TlsContexts
-    frame_max: int
+    destination: Destination
     session: str
-    metrics: UpstreamMetrics
-    #: The route that leads there; None: the listener's own upstream.
-    choice: Choice | None = None
-    _left: list[EndpointHealth] | None = attrs.field(default=None, init=False)
+    #: Endpoints that are left to be tried; None: none has been.
+    _left: list[EndpointHealth] | None = None
     _error: UpstreamUnavailableError | None = attrs.field(default=None, init=False)
     #: The attempt that has begun elsewhere, and the endpoint of one that has not.
     _begun: BegunCall | None = attrs.field(default=None, init=False)
@@ -112,9 +104,8 @@ class Dialer:
         nothing is known of that broker. Of many that come at once then, one dials, and the others wait for
         what it hears. Raises as `connect`.
         """
-        now = trio.current_time()
-        endpoint = self.cluster.ordered(self.session, now)[0]
-        version = self.settings.version
+        now, to = trio.current_time(), self.destination
+        endpoint, version = to.cluster.ordered(self.session, now)[0], to.settings.version
         start = endpoint.starts.known(version, now)
         if start is None and await endpoint.inquiry.wait():
             start = endpoint.starts.known(version, trio.current_time())
@@ -131,29 +122,12 @@ class Dialer:
             began = trio.current_time() if begun is None else begun.since
             endpoint = self.next(began) if begun is None else begun.endpoint
             try:
-                line = await call(
-                    endpoint,
-                    self.settings,
-                    self.contexts,
-                    frame_max=self.frame_max,
-                    name=self.session,
-                    begun=begun,
-                )
+                line = await self._call(endpoint, begun)
             except UpstreamUnavailableError as error:
                 self.give_up(endpoint, error)
                 continue
-            self.answered(endpoint, line.greeting, trio.current_time() - began)
+            self.destination.answered(endpoint, line.greeting, trio.current_time() - began)
             return line
-
-    def answered(
-        self, endpoint: EndpointHealth, greeting: amqp.ConnectionStart | amqp.ConnectionClose, seconds: float
-    ) -> None:
-        """A broker has said its first word, so long after it was dialled."""
-        name = self.settings.name
-        self.metrics.dial_seconds[(name,)].observe(seconds)
-        self.metrics.dials[name, endpoint.name, "connected"].inc()
-        if isinstance(greeting, amqp.ConnectionStart):
-            self.cluster.heard(greeting)
 
     async def follow(self, host: str) -> DialedBroker:
         """Where a broker redirects to: ``name:port``, or a name alone.
@@ -162,17 +136,24 @@ class Dialer:
         whom the gateway connects to, unless the settings say that it may.
         """
         endpoint = self._named(host)
-        name = self.cluster.name
+        name = self.destination.cluster.name
         log.info("upstream %s redirects to %s", name, endpoint.address, extra=about(upstream=name))
-        return await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max, name=self.session)
+        return await self._call(endpoint)
+
+    async def _call(self, endpoint: EndpointHealth, begun: BegunCall | None = None) -> DialedBroker:
+        to = self.destination
+        return await call(
+            endpoint, to.settings, to.contexts, frame_max=to.frame_max, name=self.session, begun=begun
+        )
 
     def _named(self, host: str) -> EndpointHealth:
+        settings = self.destination.settings
         try:
-            address = Address.parse(host if ":" in host else f"{host}:{self.settings.port}")
+            address = Address.parse(host if ":" in host else f"{host}:{settings.port}")
         except ValueError as error:
             raise UpstreamUnavailableError(str(error)) from None
-        allowed = self.settings.redirects
-        for endpoint in self.cluster.endpoints if allowed != "never" else ():
+        allowed = settings.redirects
+        for endpoint in self.destination.cluster.endpoints if allowed != "never" else ():
             if endpoint.address == address:
                 return endpoint
         if allowed != "any":
@@ -183,12 +164,13 @@ class Dialer:
         self, endpoint: EndpointHealth, error: UpstreamUnavailableError, *, answered: bool = False
     ) -> None:
         """An attempt has failed, or what ``connect`` gave (``answered``): the next one goes elsewhere."""
-        name, address = self.settings.name, endpoint.name
+        to, address = self.destination, endpoint.name
+        name = to.settings.name
         log.warning("%s", error, extra=about(upstream=name, session=self.session))
         self._error = error
-        self.metrics.dials[name, address, "broken" if answered else "failed"].inc()
-        if self.cluster.failed(endpoint, trio.current_time()):
-            self.metrics.ejected(name, address)
+        to.metrics.dials[name, address, "broken" if answered else "failed"].inc()
+        if to.cluster.failed(endpoint, trio.current_time()):
+            to.metrics.ejected(name, address)
             how = about(upstream=name)
             log.warning("upstream %s is left out for %g s", address, endpoint.sentence, extra=how)
 
@@ -198,13 +180,13 @@ class Dialer:
             endpoint, self._again = self._again, None
             return endpoint
         if self._left is None:
-            self._left = self.cluster.order(self.session, now)
+            self._left = self.destination.cluster.order(self.session, now)
             return self._left.pop(0)
         assert self._error is not None, "a second attempt follows a failure"
         if not self._left:
             raise self._error
-        if not self.cluster.may_retry():
-            self.metrics.unaffordable(self.cluster.name)
+        if not self.destination.cluster.may_retry():
+            self.destination.metrics.unaffordable(self.destination.cluster.name)
             raise self._error
         return self._left.pop(0)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -16,7 +15,7 @@ from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.transport.waiting import in_trio
-from amqpgate.gateway.upstream.cluster import Cluster
+from amqpgate.gateway.upstream.cluster import Cluster, Destination
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.route_pause import PausedError, RoutePauses
 from amqpgate.policy import Choice, Chosen, Mirror, PolicySet, Principal, Route, RouteTable, Target
@@ -116,41 +115,40 @@ class Router:
         if found.choice is not None:
             self.took(found.choice)
             settings = rewritten(settings, found.choice.route.upstream)
-        return self._dialler(cluster, settings, session, found.choice)
+        return Dialer(self._destination(cluster, settings, found.choice), session)
 
-    def _dialler(self, cluster: Cluster, settings: Upstream, session: str, choice: Choice | None) -> Dialer:
+    def _destination(self, cluster: Cluster, settings: Upstream, choice: Choice | None) -> Destination:
         frame_max = self.settings.largest_frame
-        return Dialer(cluster, settings, self.contexts, frame_max, session, self.metrics, choice)
+        return Destination(cluster, settings, self.contexts, frame_max, self.metrics, choice)
 
     def certain(self, listener: Listener, principal: Principal, session: str) -> Dialer | None:
         """The attempts of a session that will not go elsewhere, whatever it says; None where it may, or must
         wait. Raises as `dialler`."""
-        found = self.table.choose_early(principal, session)
-        return self._towards(found, listener, session)
+        destination = self._towards(self.table.choose_early(principal, session), listener)
+        return None if destination is None else Dialer(destination, session)
 
-    def early_dialler(self, listener: Listener, caller: Caller, session: str) -> Dialer | None:
-        """The attempts of a session whose client has said nothing yet; None where it may go elsewhere, or
-        must wait. Raises ``ConfigError``. The route is not counted: `took`."""
-        found = self.choose_early(listener, caller.principal(listener, None, "", {}), session)
-        return self._towards(found, listener, session)
+    def early(self, listener: Listener, caller: Caller) -> Destination | None:
+        """Where a client goes that has said nothing yet; None where it may go elsewhere, or must wait. Raises
+        ``ConfigError``. The route is not counted: `took`."""
+        found = self.choose_early(listener, caller.principal(listener, None, "", {}), caller.session_id)
+        return self._towards(found, listener)
 
-    def home_dialler(self, listener: Listener) -> Callable[[str], Dialer] | None:
-        """What makes the attempts of a session of the listener while there are no routes, given its id. None:
-        more must be known of its client, who shares connections."""
+    def home(self, listener: Listener) -> Destination | None:
+        """Where a listener's clients go while there are no routes. None: more must be known of a client, who
+        shares connections."""
         cluster = self._homes[listener.name]
         if cluster.settings.connections != "own":
             return None
-        frame_max = self.settings.largest_frame
-        return partial(Dialer, cluster, cluster.settings, self.contexts, frame_max, metrics=self.metrics)
+        return self._destination(cluster, cluster.settings, None)
 
-    def _towards(self, found: Chosen | None, listener: Listener, session: str) -> Dialer | None:
+    def _towards(self, found: Chosen | None, listener: Listener) -> Destination | None:
         if found is None or self.is_paused(found):
             return None
         cluster = self.cluster_of(found.choice, listener.name)
         settings = cluster.settings
         if found.choice is not None:
             settings = rewritten(settings, found.choice.route.upstream)
-        return self._dialler(cluster, settings, session, found.choice)
+        return self._destination(cluster, settings, found.choice)
 
     def took(self, choice: Choice) -> None:
         """A session goes there."""
@@ -159,7 +157,7 @@ class Router:
     def plain_dialler(self, name: str, session: str) -> Dialer:
         """The attempts of one session at a cluster, as its settings have it."""
         cluster = self.clusters[name]
-        return self._dialler(cluster, cluster.settings, session, None)
+        return Dialer(self._destination(cluster, cluster.settings, None), session)
 
     def count_shadows(self, principal: Principal, session: str) -> None:
         """As `count_shadow`, of a client that has said all of itself, and whose broker was chosen before."""

@@ -19,6 +19,7 @@ from amqpgate.pipeline.jobs.anomalies import anomalies
 from amqpgate.pipeline.jobs.denials import denials
 from amqpgate.pipeline.jobs.graph import unused
 from amqpgate.pipeline.jobs.replay import changes, replay, summary
+from amqpgate.pipeline.jobs.report_costs import Charge, charged
 from amqpgate.pipeline.jobs.report_parts import (
     MOST_SERIES,
     ByteCount,
@@ -66,6 +67,8 @@ class Wanted:
     until: datetime | None = None
     #: Policies to try on what was done.
     candidate: Sequence[Source] | None = None
+    #: What is charged.
+    charge: Charge | None = None
     #: What could not be read.
     skipped: Sequence[Skipped] = ()
 
@@ -87,6 +90,8 @@ def report(usage: DataFrame, events: DataFrame, wanted: Wanted | None = None) ->
         _topology(usage, events, wanted),
         upgrade(usage, events, wanted.top),
     ]
+    if wanted.charge is not None:
+        sections.insert(1, charged(usage, wanted.charge, wanted.top))
     if wanted.candidate is not None:
         sections.append(_candidate(usage, wanted.candidate, wanted))
     return Report(first=seen.first, last=seen.last, facts=facts, sections=(*sections, *unread))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Final
 
 from amqpgate.pipeline.jobs import picture
@@ -155,7 +156,7 @@ def _legend(series: Sequence[Series]) -> str:
 
 
 def _is_number(cell: Cell) -> bool:
-    return isinstance(cell, int | float | ByteCount)
+    return isinstance(cell, int | float | Decimal | ByteCount)
 
 
 def _cell(cell: Cell) -> str:
@@ -168,6 +169,8 @@ def _cell(cell: Cell) -> str:
             return f"{cell:,}"
         case float():
             return f"{cell:,.1f}"
+        case Decimal():
+            return f"{cell:,.2f}"
         case ByteCount(count):
             return byte_count(count)
         case datetime():

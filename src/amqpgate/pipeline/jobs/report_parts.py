@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Final, TypeAlias
 
 import attrs
@@ -28,7 +29,7 @@ class ByteCount:
 
 
 #: A text is one from records. Of several, all are shown.
-Cell: TypeAlias = "str | Word | int | float | ByteCount | datetime | tuple[str | Word, ...] | None"
+Cell: TypeAlias = "str | Word | int | float | Decimal | ByteCount | datetime | tuple[str | Word, ...] | None"
 
 
 @attrs.frozen(kw_only=True)

@@ -55,12 +55,12 @@ def understands(*what: str) -> Table:
 def test_who_may_share(stage: Stage, mechanism: str, properties: Table, is_shared: bool) -> None:
     with client_of(stage, mechanism=mechanism, properties=properties) as client:
         login = PooledLogin(client, client.context.pools)
-        dialler = client.context.router.plain_dialler("broker", "s")
-        assert login.may_share(dialler) is is_shared
+        to = client.context.router.plain_dialler("broker", "s").destination
+        assert login.may_share(to) is is_shared
         # The gateway's own login can be repeated, whatever the client's is.
-        own = attrs.evolve(dialler, settings=attrs.evolve(dialler.settings, user="svc", password=Secret("x")))
+        own = attrs.evolve(to, settings=attrs.evolve(to.settings, user="svc", password=Secret("x")))
         assert login.may_share(own) is (is_shared or mechanism == "SCRAM-SHA-256")
-        apart = attrs.evolve(dialler, settings=attrs.evolve(dialler.settings, connections="own"))
+        apart = attrs.evolve(to, settings=attrs.evolve(to.settings, connections="own"))
         assert not login.may_share(apart)
 
 
@@ -76,8 +76,8 @@ def test_who_may_share(stage: Stage, mechanism: str, properties: Table, is_share
 def test_who_has_bodies_in_a_store_needs_a_connection_of_its_own(
     stage: Stage, policies: PolicySet, is_own: bool
 ) -> None:
-    dialler = stage.running.gateway.router.plain_dialler("broker", "s")
-    assert needs_own(SelectedPolicies(policies, Principal("bob", "/"), "s"), dialler) is is_own
+    to = stage.running.gateway.router.plain_dialler("broker", "s").destination
+    assert needs_own(SelectedPolicies(policies, Principal("bob", "/"), "s"), to) is is_own
 
 
 def refused(stage: Stage, properties: Table) -> Talker:

@@ -11,7 +11,7 @@ import pytest
 from amqpgate.gateway.handshake import principals as principals_module
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.handshake.principals import Principals
-from amqpgate.gateway.upstream.dialer import Dialer
+from amqpgate.gateway.upstream.cluster import Destination
 from amqpgate.policy import TlsIdentity
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -42,8 +42,8 @@ def principals(stage: Stage) -> Principals:
 
 
 @pytest.fixture
-def shop(stage: Stage) -> Dialer:
-    return stage.running.gateway.router.plain_dialler("shop", "s")
+def shop(stage: Stage) -> Destination:
+    return stage.running.gateway.router.plain_dialler("shop", "s").destination
 
 
 @pytest.fixture
@@ -56,13 +56,13 @@ Ask = Callable[[], str | None]
 
 
 @pytest.fixture
-def ask(stage: Stage, principals: Principals, bob: ClientHandshake, shop: Dialer) -> Ask:
+def ask(stage: Stage, principals: Principals, bob: ClientHandshake, shop: Destination) -> Ask:
     """Who bob is, where nobody need be asked any more."""
     return lambda: stage.running.ask(partial(principals.user_of, bob, shop, "bob"))
 
 
 def asked(
-    stage: Stage, principals: Principals, bob: ClientHandshake, shop: Dialer, answer: Method
+    stage: Stage, principals: Principals, bob: ClientHandshake, shop: Destination, answer: Method
 ) -> str | None:
     """Who bob is, where the broker at home is asked and answers so."""
     is_right = isinstance(answer, amqp.ConnectionTune)
@@ -78,7 +78,7 @@ def asked(
 
 
 def test_where_clients_log_in_themselves_the_broker_says_whether_the_name_is_true(
-    stage: Stage, principals: Principals, bob: ClientHandshake, shop: Dialer, ask: Ask
+    stage: Stage, principals: Principals, bob: ClientHandshake, shop: Destination, ask: Ask
 ) -> None:
     assert asked(stage, principals, bob, shop, amqp.ConnectionTune(2047, 131072, 0)) == "bob"
     # It is not asked again for a while.
@@ -90,7 +90,7 @@ def test_whom_the_broker_does_not_take_is_nobody(
     stage: Stage,
     principals: Principals,
     bob: ClientHandshake,
-    shop: Dialer,
+    shop: Destination,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert asked(stage, principals, bob, shop, amqp.ConnectionClose(403, "ACCESS_REFUSED - no")) is None
@@ -132,7 +132,7 @@ def test_one_that_does_not_answer_is_left_alone_for_a_while(
 def test_whose_login_is_not_checked_is_known_otherwise_or_not(
     stage: Stage,
     principals: Principals,
-    shop: Dialer,
+    shop: Destination,
     listener: str,
     mechanism: str,
     tls: TlsIdentity | None,
@@ -146,6 +146,6 @@ def test_whose_login_is_not_checked_is_known_otherwise_or_not(
 
 
 def test_who_says_no_name_is_not_asked_about(
-    stage: Stage, principals: Principals, bob: ClientHandshake, shop: Dialer
+    stage: Stage, principals: Principals, bob: ClientHandshake, shop: Destination
 ) -> None:
     assert stage.running.ask(partial(principals.user_of, bob, shop, None)) is None

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from amqpgate.gateway.pool.dial import Opened, PoolDialer, open_on, part_with, preauthenticate
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
-from amqpgate.gateway.upstream.cluster import Cluster
+from amqpgate.gateway.upstream.cluster import Cluster, Destination
 from amqpgate.gateway.upstream.dialer import Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.sasl import Credentials
@@ -37,11 +37,11 @@ class Two:
     metrics: UpstreamMetrics = attrs.field(factory=lambda: UpstreamMetrics(CollectorRegistry()))
 
     @property
-    def dialler(self) -> Dialer:
-        return Dialer(self.cluster, self.cluster.settings, TlsContexts(), 131072, "session s", self.metrics)
+    def destination(self) -> Destination:
+        return Destination(self.cluster, self.cluster.settings, TlsContexts(), 131072, self.metrics)
 
     async def open(self, *played: tuple[Doorway, Plays]) -> Opened:
-        dialer = PoolDialer(self.dialler, LOGIN, "there", "shown", "1.2")
+        dialer = PoolDialer(self.destination, LOGIN, "there", "shown", "1.2")
         return await beside(lambda: dialer.open(clients=3), *played)
 
     @property
@@ -176,9 +176,9 @@ async def test_one_that_has_logged_in_and_is_gone_is_a_fault(two: Two) -> None:
     """A client may take long to say its virtual host."""
 
     async def do() -> Opened:
-        first = await preauthenticate(two.dialler, LOGIN, name="n", version="1", entry={})
+        first = await preauthenticate(Dialer(two.destination, "s"), LOGIN, name="n", version="1", entry={})
         try:
-            return await open_on(first, two.dialler, "there")
+            return await open_on(first, two.destination, "there")
         finally:
             assert first.broker.hop.sock.fileno() == -1
 
@@ -211,7 +211,7 @@ async def test_who_is_cancelled_leaves_no_socket(two: Two, is_late: bool) -> Non
 @pytest.mark.parametrize("answers", [True, False])
 async def test_one_that_is_not_needed_says_why_and_closes(two: Two, answers: bool) -> None:
     async def do() -> None:
-        opened = await PoolDialer(two.dialler, LOGIN, "there", "shown", "1").open(clients=3)
+        opened = await PoolDialer(two.destination, LOGIN, "there", "shown", "1").open(clients=3)
         await part_with(opened.hop, "the login is good", 0.2)
         assert opened.hop.sock.fileno() == -1
 

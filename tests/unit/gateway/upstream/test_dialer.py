@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from trio.testing import wait_all_tasks_blocked
 
 from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.gateway.upstream.cluster import Cluster
+from amqpgate.gateway.upstream.cluster import Cluster, Destination
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer, UpstreamUnavailableError
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -40,7 +40,7 @@ class Asking:
 
     async def ask(self, name: str) -> None:
         settings = self.cluster.settings
-        dialler = Dialer(self.cluster, settings, TlsContexts(), 131072, name, self.metrics)
+        dialler = Dialer(Destination(self.cluster, settings, TlsContexts(), 131072, self.metrics), name)
         try:
             start, line = await dialler.greet()
         except UpstreamUnavailableError as error:

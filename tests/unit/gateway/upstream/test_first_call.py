@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from amqpgate.config import Secret
 from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.gateway.upstream.cluster import Cluster
+from amqpgate.gateway.upstream.cluster import Cluster, Destination
 from amqpgate.gateway.upstream.dialer import Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.first_call import FirstCall
 from amqpgate.telemetry.upstreams import UpstreamMetrics
@@ -33,9 +33,12 @@ class Stage:
     metrics: UpstreamMetrics
     kept: contextlib.ExitStack
 
-    def dialler(self, **changed: object) -> Dialer:
+    def destination(self, **changed: object) -> Destination:
         settings = attrs.evolve(self.cluster.settings, **changed)
-        return Dialer(self.cluster, settings, TlsContexts(), 131072, "session", self.metrics)
+        return Destination(self.cluster, settings, TlsContexts(), 131072, self.metrics)
+
+    def known(self, now: float, **changed: object) -> FirstCall | None:
+        return FirstCall.known(self.destination(**changed), "session", now)
 
     async def accept(self, **greeting: object) -> Talker:
         broker = self.kept.enter_context(await trio.to_thread.run_sync(self.door.accept))
@@ -45,10 +48,10 @@ class Stage:
     async def meet(self) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.accept)
-            (await self.dialler().connect()).hop.close()
+            (await Dialer(self.destination(), "session").connect()).hop.close()
 
     def call(self, **changed: object) -> FirstCall:
-        found = FirstCall.known(self.dialler(**changed), trio.current_time())
+        found = self.known(trio.current_time(), **changed)
         assert found is not None
         self.kept.callback(found.close)
         return found
@@ -69,14 +72,14 @@ async def heard(call: FirstCall) -> bytes:
 
 
 async def test_nobody_is_known_before_it_has_spoken(stage: Stage) -> None:
-    assert FirstCall.known(stage.dialler(), trio.current_time()) is None
+    assert stage.known(trio.current_time()) is None
 
 
 async def test_what_is_for_the_dialler(stage: Stage) -> None:
     await stage.meet()
     for changed in ({"user": "shared", "password": Secret("x")}, {"version": "0-8"}):
-        assert FirstCall.known(stage.dialler(**changed), trio.current_time()) is None
-    assert FirstCall.known(stage.dialler(), trio.current_time() + 3600) is None
+        assert stage.known(trio.current_time(), **changed) is None
+    assert stage.known(trio.current_time() + 3600) is None
 
 
 async def test_it_answers_as_before(stage: Stage) -> None:
@@ -100,7 +103,7 @@ async def test_the_dialler_goes_on_where_the_start_is_another(stage: Stage) -> N
         data = await heard(call)
         assert not call.answers(data)
         call.leave(data)
-        line = await call.dialler.connect()
+        line = await call.dialler().connect()
         with contextlib.closing(line.hop):
             assert line.hop.sock is call.sock
             assert isinstance(line.greeting, amqp.ConnectionStart)
@@ -116,7 +119,7 @@ async def test_the_dialler_waits_no_longer_for_it(stage: Stage) -> None:
     began = time.monotonic()
     stage.door.close()
     with pytest.raises(UpstreamUnavailableError):
-        await call.dialler.connect()
+        await call.dialler().connect()
     assert time.monotonic() - began < PATIENCE
 
 
@@ -133,7 +136,7 @@ async def test_who_refuses_is_given_up(stage: Stage) -> None:
     assert call.sock is None
     # It was the only one.
     with pytest.raises(UpstreamUnavailableError, match="cannot connect"):
-        await call.dialler.connect()
+        await call.dialler().connect()
 
 
 async def test_who_is_not_tried_is_tried_by_the_dialler(stage: Stage) -> None:
@@ -141,11 +144,11 @@ async def test_who_is_not_tried_is_tried_by_the_dialler(stage: Stage) -> None:
         await stage.meet()
         call = stage.call()
         call.since, call.until = trio.current_time(), trio.current_time() + 5
-        endpoint = call.dialler.next(call.since)
-        call.dialler.put_back(endpoint)
+        endpoint = call.dialler().next(call.since)
+        call.dialler().put_back(endpoint)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stage.accept)
-            line = await call.dialler.connect()
+            line = await call.dialler().connect()
         assert line.endpoint is endpoint
         line.hop.close()
 
@@ -155,6 +158,6 @@ async def test_what_nobody_goes_on_with_is_closed(stage: Stage) -> None:
     call = stage.call()
     assert call.begin()
     call.leave()
-    call.dialler.abandon()
+    call.dialler().abandon()
     assert call.sock is not None
     assert call.sock.fileno() == -1

@@ -89,8 +89,8 @@ async def test_routes_that_change_meanwhile_to_a_shared_one_turn_away(ways: Ways
         nursery.start_soon(change)
         with pytest.raises(PausedError, match="connect again"):
             await ways.router.dialler(listener, who, "s", early=early)
-    dialler = await ways.router.dialler(listener, who, "s", early=None)
-    assert (dialler.settings.name, dialler.settings.connections) == ("shared", "pooled")
+    settings = (await ways.router.dialler(listener, who, "s", early=None)).destination.settings
+    assert (settings.name, settings.connections) == ("shared", "pooled")
 
 
 def test_what_a_route_says_of_connections_holds_for_its_clients_only(ways: Ways) -> None:
@@ -112,12 +112,7 @@ def test_what_a_route_says_of_connections_holds_for_its_clients_only(ways: Ways)
 
 
 def test_where_there_are_no_routes_a_listeners_clients_go_home(ways: Ways) -> None:
-    at_home = ways.router.home_dialler(ways.listener("plain"))
-    assert at_home is not None
-    dialler = at_home("s")
-    assert (dialler.cluster, dialler.settings) == (
-        ways.router.clusters["plain"],
-        ways.router.clusters["plain"].settings,
-    )
-    assert (dialler.session, dialler.choice) == ("s", None)
-    assert ways.router.home_dialler(ways.listener("shared")) is None
+    home, plain = ways.router.home(ways.listener("plain")), ways.router.clusters["plain"]
+    assert home is not None
+    assert (home.cluster, home.settings, home.choice) == (plain, plain.settings, None)
+    assert ways.router.home(ways.listener("shared")) is None

@@ -29,7 +29,7 @@ cdef inline void read_frame(const unsigned char* data, Frame* frame) noexcept:
 
 cdef inline object assembly_of(tuple parts):
     """As ``Assembly(*parts)``, without a call of Python's."""
-    return tuple.__new__(Assembly, parts)
+    return parts if type(parts) is Assembly else tuple.__new__(Assembly, parts)
 
 
 cdef class AssemblyCutter:
@@ -63,10 +63,16 @@ cdef class AssemblyCutter:
         self.chunks.clear()
         return 0
 
-    cpdef next(self):
+    def next(self):
+        cdef tuple found = self.cut_next()
+        return None if found is None else assembly_of(found)
+
+    cdef tuple cut_next(self):
+        """What ``next`` gives, as a plain tuple mostly."""
         cdef const unsigned char* data
         cdef Py_ssize_t start, stop
         cdef Frame frame
+        cdef tuple whole
         while self.have >= self.need:
             if self.chunks:
                 self.gather()
@@ -92,9 +98,7 @@ cdef class AssemblyCutter:
                 if not self.unfinished or (<int>frame.channel << 1 | (frame.kind > CONTROL)) not in self.unfinished:
                     if frame.flags == ALONE:
                         payload = cut_out(data, start + HEAD, stop)
-                        whole = assembly_of(
-                            (frame.channel, frame.kind, payload, None, None, cut_out(data, start, stop))
-                        )
+                        whole = (frame.channel, frame.kind, payload, None, None, cut_out(data, start, stop))
                         self.skip(frame.size)
                         return whole
                     whole = self.whole(data, start, stop, frame.channel)
@@ -103,12 +107,12 @@ cdef class AssemblyCutter:
             payload = cut_out(data, start + HEAD, stop)
             original = cut_out(data, start, stop)
             self.skip(frame.size)
-            whole = self.take(frame.flags, frame.kind, frame.channel, payload, original)
+            whole = <tuple>self.take(frame.flags, frame.kind, frame.channel, payload, original)
             if whole is not None:
                 return whole
         return None
 
-    cdef object whole(self, const unsigned char* data, Py_ssize_t start, Py_ssize_t second, uint16_t channel):
+    cdef tuple whole(self, const unsigned char* data, Py_ssize_t start, Py_ssize_t second, uint16_t channel):
         """See ``cutting.AssemblyCutter._whole``. What it gives is skipped."""
         cdef Py_ssize_t end = start + self.have
         cdef Py_ssize_t third, stop
@@ -143,15 +147,13 @@ cdef class AssemblyCutter:
         elif frame.flags != LAST_WHOLE:
             return None
         self.skip(stop - start)
-        return assembly_of(
-            (
-                channel,
-                COMMAND,
-                cut_out(data, start + HEAD, second),
-                cut_out(data, second + HEAD, third),
-                cut_out(data, third + HEAD, stop) if stop > third else None,
-                cut_out(data, start, stop),
-            )
+        return (
+            channel,
+            COMMAND,
+            cut_out(data, start + HEAD, second),
+            cut_out(data, second + HEAD, third),
+            cut_out(data, third + HEAD, stop) if stop > third else None,
+            cut_out(data, start, stop),
         )
 
     cdef inline void skip(self, Py_ssize_t size) noexcept:

@@ -13,6 +13,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from collections import deque
 
 from amqpgate.bridge.v0_10.native.cutting import Assembly as _Assembly, malformed
+from amqpgate.bridge.v0_10.native.forms import MessageForm
 from amqpgate.bridge.v0_10.native.queues import EACH as _EACH
 from amqpgate.protocol.frames import (
     FRAME_BODY, FRAME_HEAD, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD, FRAME_OVERHEAD as _FRAME_OVERHEAD,
@@ -31,9 +32,13 @@ cdef enum:
     SIZE_AT = 4
     #: Of 0-10.
     HEAD = 12
+    #: Where a form has the payloads of its frames.
+    METHOD = 1
+    HEADER_OF = 3
     EACH = 64
 
 assert (FRAME_METHOD, FRAME_HEADER, FRAME_BODY, FRAME_HEARTBEAT) == (METHOD_91, HEADER_91, BODY_91, HEARTBEAT_91)
+assert (MessageForm._fields[METHOD], MessageForm._fields[HEADER_OF]) == ("method", "header")
 assert (FRAME_HEAD.size, _FRAME_OVERHEAD, _FRAME_HEADER_SIZE, _EACH) == (HEAD_91, OVERHEAD_91, HEAD, EACH)
 
 

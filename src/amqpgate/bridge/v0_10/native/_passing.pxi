@@ -1,13 +1,21 @@
 # The way of messages through an end; see ``passing``.
 
 from amqpgate.bridge.v0_10.native.limits import MOST_UNSENT as _MOST_UNSENT, MOST_WAITING as _MOST_WAITING
+from amqpgate.bridge.v0_10.build import copy_frames, delivery_part
 from amqpgate.bridge.v0_10.native.limits import BEAT, CONNECTION as _CONNECTION, CONTENT
+from amqpgate.bridge.v0_10.native.stages import ClientStage
 from amqpgate.wire.codec import decode_method
+from amqpgate.wire.generated.v0_10 import MessageTransfer, SessionCompleted
 
 cdef Py_ssize_t MOST_UNSENT = _MOST_UNSENT
 cdef Py_ssize_t MOST_WAITING = _MOST_WAITING
 cdef uint64_t MOST_SIZE = <uint64_t>1 << 62
 cdef int CONNECTION = _CONNECTION[0]
+#: message.transfer and session.completed: class and code.
+cdef int TRANSFER = MessageTransfer.CLASS_CODE << 8 | MessageTransfer.CODE
+cdef int COMPLETED = SessionCompleted.CLASS_CODE << 8 | SessionCompleted.CODE
+# To look a member of an enum up takes Python 3.11 a detour each time.
+cdef object ATTACHED = ClientStage.ATTACHED
 
 
 cdef inline int64_t body_size(const unsigned char* header, Py_ssize_t size) noexcept:
@@ -19,6 +27,13 @@ cdef inline int64_t body_size(const unsigned char* header, Py_ssize_t size) noex
     for place in range(8):
         value = value << 8 | header[SIZE_AT + place]
     return <int64_t>min(value, MOST_SIZE)
+
+
+cdef inline int code_of(bytes segment) noexcept:
+    """The class and the code of a command or control."""
+    if PyBytes_GET_SIZE(segment) < 2:
+        return 0
+    return <int>bytes_of(segment)[0] << 8 | bytes_of(segment)[1]
 
 
 cdef class PassingMessage:
@@ -38,10 +53,14 @@ cdef class PassingEnd:
     cdef bint is_delivery
     cdef bytearray frames
     cdef dict contents, channels
+    cdef readonly object _forms
+    cdef dict known
+    cdef int frame_max
     cdef uint32_t channel_max
 
     def __init__(
-        self, relay, AssemblyCutter reader not None, Outgoing out not None, Outgoing way not None, *, most, takes, is_delivery
+        self, relay, AssemblyCutter reader not None, Outgoing out not None, Outgoing way not None, *, most, takes,
+        is_delivery, forms
     ):
         self._relay = relay
         self.channels = relay.channels
@@ -52,6 +71,9 @@ cdef class PassingEnd:
         self._most = most
         self._takes = takes
         self.is_delivery = is_delivery
+        self._forms = forms
+        self.known = forms.known
+        self.frame_max = relay.frame_max
         self.frames = bytearray()
         self.contents = {}
 
@@ -74,21 +96,55 @@ cdef class PassingEnd:
         cdef bytes segment
         reader.add(data)
         while True:
-            # `Assembly` is a tuple, and what overrides gives nothing else.
-            found = reader.next()
-            if found is None:
+            assembly = reader.cut_next()
+            if assembly is None:
                 return
-            assembly = <tuple>found
             number = assembly[0]
             if <uint32_t>number >= self.channel_max or PyBytes_GET_SIZE(assembly[5]) > self._most:
-                assembly = <tuple>self._fitting(assembly)
+                # `Assembly` is a tuple, and what overrides gives nothing else.
+                assembly = <tuple>self._fitting(assembly_of(assembly))
             segment = assembly[2]
             if assembly[1]:
-                self._command(self.channel(number), assembly)
+                channel = self.channel(number)
+                if not self.passes(channel, assembly, segment):
+                    self._command(channel, assembly_of(assembly))
             elif PyBytes_GET_SIZE(segment) and bytes_of(segment)[0] == CONNECTION:
-                self._connection(assembly)
+                self._connection(assembly_of(assembly))
             else:
-                self._control(self.channel(number), assembly)
+                channel = self.channel(number)
+                if self.is_delivery and code_of(segment) == COMPLETED and not channel.due.answers:
+                    (<OriginalQueue?>channel.down).follow(<bytes>assembly[5])
+                else:
+                    self._control(channel, assembly_of(assembly))
+
+    cdef bint passes(self, object channel, tuple assembly, bytes segment) except -1:
+        """Whether it was a client's transfer that is like others, and goes as ``ClientEnd._take_command`` has it."""
+        cdef Original original
+        cdef PyObject* found
+        cdef tuple form
+        cdef bytes frames, header
+        if self.is_delivery or code_of(segment) != TRANSFER or channel.held or channel.client is not ATTACHED:
+            return False
+        read = assembly[3]
+        if read is not None and self._forms.is_brief:
+            read = delivery_part(read)
+        found = PyDict_GetItem(self.known, (segment, read))
+        if found == NULL:
+            return False
+        form = <tuple>found
+        frames, header = copy_frames(channel.number + 1, form[METHOD], form[HEADER_OF], assembly[4], self.frame_max)
+        self.frames += frames
+        original = Original.__new__(Original)
+        original.data = <bytes>assembly[5]
+        original.copies = [form[METHOD]]
+        original.header = header
+        original.command_id = (<Counter?>channel.up_ids).take()
+        original.code = TRANSFER
+        original.answers = ()
+        original.behind = []
+        original.size = PyBytes_GET_SIZE(original.data) + EACH
+        (<OriginalQueue?>channel.up).wait(original)
+        return True
 
     def peer_ended(self):
         pass

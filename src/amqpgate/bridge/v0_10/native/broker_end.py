@@ -16,11 +16,12 @@ from __future__ import annotations
 from typing import Final
 
 from amqpgate.bridge.v0_10.native.build import Original
-from amqpgate.bridge.v0_10.native.channels import BrokerStage, ClientStage, RelayedChannel
+from amqpgate.bridge.v0_10.native.channels import RelayedChannel
 from amqpgate.bridge.v0_10.native.copies import NAMELESS, text
 from amqpgate.bridge.v0_10.native.cutting import Assembly
 from amqpgate.bridge.v0_10.native.end import NativeEnd
 from amqpgate.bridge.v0_10.native.relay import NativeRelay
+from amqpgate.bridge.v0_10.native.stages import BrokerStage, ClientStage
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.protocol.v0_10.codes import violation_of_exception
 from amqpgate.wire.generated import v0_9_1 as amqp

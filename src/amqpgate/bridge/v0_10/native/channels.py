@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from enum import Enum
 from typing import Final
 
 from amqpgate.bridge.v0_10.native.build import Counter, Original, OriginalQueue, Outgoing
 from amqpgate.bridge.v0_10.native.cutting import Assembly
 from amqpgate.bridge.v0_10.native.settling import Unsettled
+from amqpgate.bridge.v0_10.native.stages import BrokerStage, ClientStage
 from amqpgate.wire.generated.v0_9_1 import BasicConsumeOk
 from amqpgate.wire.generated.v0_10 import ExecutionException
 from amqpgate.wire.method import Method
@@ -61,34 +61,6 @@ class Due:
         """A subscription gets a message, so it is there: the answers up to its own."""
         command_id = self._consumers.get(tag)
         return [] if command_id is None else self.until(command_id)
-
-
-class ClientStage(Enum):
-    """How far the client is with a channel."""
-
-    #: No session; what is said here goes to the broker, which answers as it likes.
-    FREE = "free"
-    #: attach waits for its copy, and what follows for it.
-    ATTACHING = "attaching"
-    ATTACHED = "attached"
-    #: It has sent detach.
-    DETACHING = "detaching"
-    #: It was sent detach, by the broker or for a denial: its detached is waited for.
-    TOLD = "told"
-    #: Its session was ended here: its detached is waited for, and the gateway's close-ok.
-    FAILED = "failed"
-
-
-class BrokerStage(Enum):
-    """How far the broker is with a channel."""
-
-    FREE = "free"
-    #: It was sent attach; whether it has answered is the client's business.
-    ATTACHED = "attached"
-    #: It was sent detach, by the client or for a denial.
-    TOLD = "told"
-    #: It has sent detach, or has ended the session by itself: the gateway's close-ok is waited for.
-    OVER = "over"
 
 
 class RelayedChannel:

@@ -19,13 +19,14 @@ from typing import Final
 
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.native.build import Original
-from amqpgate.bridge.v0_10.native.channels import ClientStage, RelayedChannel
+from amqpgate.bridge.v0_10.native.channels import RelayedChannel
 from amqpgate.bridge.v0_10.native.copies import Copy, copy_of
 from amqpgate.bridge.v0_10.native.cutting import Assembly
 from amqpgate.bridge.v0_10.native.end import NativeEnd
 from amqpgate.bridge.v0_10.native.limits import MOST_UNSENT
 from amqpgate.bridge.v0_10.native.relay import NativeRelay
 from amqpgate.bridge.v0_10.native.settling import Settling
+from amqpgate.bridge.v0_10.native.stages import ClientStage
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.protocol.v0_10.codes import TO_ERROR_CODE
 from amqpgate.protocol.v0_10.frames import MOST_FRAME_SIZE, command_frames, control_frame

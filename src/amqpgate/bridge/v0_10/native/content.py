@@ -1,15 +1,16 @@
 """The copy of a transfer: basic.publish or basic.deliver, with the message.
 
 A message of which nothing but its body is new, or the body and the delivery tag, is not decoded again: what
-was made of its command and header is kept, for the `MOST_KINDS` that came last.
+was made of its command and header is kept, for the `MOST_FORMS` that came last.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeVar
+from typing import Final
 
-from amqpgate.bridge.v0_10.build import copy_frames, delivery_part, quick_header, tagged
+from amqpgate.bridge.v0_10.build import copy_frames, quick_header, tagged
 from amqpgate.bridge.v0_10.native.copies import NAMELESS, is_silent
+from amqpgate.bridge.v0_10.native.forms import KnownForms, MessageForm, TransferKind, keep
 from amqpgate.bridge.v0_10.properties import to_canonical
 from amqpgate.bridge.v0_10.quick_header import QuickHeader
 from amqpgate.errors import ProtocolViolation
@@ -19,11 +20,6 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.v0_10.codec import decode_command, decode_header
 
-#: Kinds of messages that are known. A kind is a command and a header, of some hundred bytes mostly.
-MOST_KINDS: Final = 32
-#: Bytes of a command and a header together that are kept; larger ones are decoded each time.
-_LARGEST_KIND: Final = 512
-
 #: How basic.publish, with a reserved number, and basic.deliver begin, and where their first name is.
 _PUBLISH: Final = amqp.BasicPublish.INDEX.to_bytes(4, "big") + b"\0\0"
 _DELIVER: Final = amqp.BasicDeliver.INDEX.to_bytes(4, "big")
@@ -31,58 +27,28 @@ _SHORT_AT: Final = 4
 _NO_TAG: Final = bytes(8)
 _NAMELESS: Final = NAMELESS.encode()
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class TransferKind(NamedTuple):
-    """What a transfer's command says, apart from its header."""
-
-    destination: bytes
-    is_silent: bool
-
-
-class MessageForm(NamedTuple):
-    """A message without its body."""
-
-    transfer: TransferKind
-    #: Payload of the method frame, and where the delivery tag is in there.
-    method: bytes
-    tag_at: int
-    #: Payload of the header frame, for an empty body.
-    header: bytes
-
 
 class MessageCopier:
     """Copies of the messages of one direction. ``frame_max`` is that of the gateway's frames, in bytes."""
 
-    __slots__ = ("_frame_max", "_is_brief", "_is_delivery", "_kinds", "_transfers")
+    __slots__ = ("_forms", "_frame_max", "_is_delivery", "_transfers")
 
-    def __init__(self, frame_max: int, *, is_delivery: bool) -> None:
+    def __init__(self, frame_max: int, forms: KnownForms, *, is_delivery: bool) -> None:
         self._frame_max = frame_max
         self._is_delivery = is_delivery
-        self._is_brief = False
-        self._kinds: dict[tuple[bytes, bytes | None], MessageForm] = {}
+        self._forms = forms
         self._transfers: dict[bytes, TransferKind] = {}
-
-    def read_headers(self, is_read: bool) -> None:
-        """Whether anybody looks at headers. While nobody does, copies have no properties of the message:
-        what is new of it is mostly in there."""
-        self._is_brief = not is_read
 
     def kind(self, segment: bytes, header: bytes | None) -> MessageForm:
         """What a transfer is; violations as decoding has them, 506 if its copy does not fit into frames."""
-        if self._is_brief and header is not None:
-            header = delivery_part(header)
-        key = segment, header
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._made(self._transfer(segment), quick_header(header or b""), header)
-            if max(len(kind.header), len(kind.method)) + FRAME_OVERHEAD > self._frame_max:
+        forms, read = self._forms, self._forms.read(header)
+        form = forms.known.get((segment, read))
+        if form is None:
+            form = self._made(self._transfer(segment), quick_header(read or b""), read)
+            if max(len(form.header), len(form.method)) + FRAME_OVERHEAD > self._frame_max:
                 raise ProtocolViolation(506, "the header of a message is too large")
-            if len(segment) + len(header or b"") <= _LARGEST_KIND:
-                _keep(self._kinds, key, kind)
-        return kind
+            forms.keep(segment, read, form)
+        return form
 
     def _transfer(self, segment: bytes) -> TransferKind:
         transfer = self._transfers.get(segment)
@@ -92,7 +58,7 @@ class MessageCopier:
             transfer = TransferKind(
                 command.destination or b"", is_silent(command.accept_mode, command.acquire_mode)
             )
-            _keep(self._transfers, segment, transfer)
+            keep(self._transfers, segment, transfer)
         return transfer
 
     def _made(self, transfer: TransferKind, quick: QuickHeader | None, header: bytes | None) -> MessageForm:
@@ -160,10 +126,3 @@ def _read(header: bytes) -> QuickHeader:
         delivery.redelivered,
         delivery.immediate,
     )
-
-
-def _keep(known: dict[K, V], key: K, value: V) -> None:
-    """Keep it, in the place of the oldest if there are too many."""
-    if len(known) >= MOST_KINDS:
-        del known[next(iter(known))]
-    known[key] = value

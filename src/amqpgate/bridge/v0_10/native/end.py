@@ -11,6 +11,7 @@ from amqpgate.bridge.v0_10.native.assemblies import AssemblyReader, cut
 from amqpgate.bridge.v0_10.native.build import Original, Outgoing
 from amqpgate.bridge.v0_10.native.content import MessageCopier
 from amqpgate.bridge.v0_10.native.cutting import Assembly
+from amqpgate.bridge.v0_10.native.forms import KnownForms
 from amqpgate.bridge.v0_10.native.relay import NativeRelay
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.protocol.frames import FRAME_METHOD, FRAME_OVERHEAD, HEARTBEAT, encode_frame
@@ -52,12 +53,13 @@ class NativeEnd(PassingEnd):
             most=most if most < MOST_FRAME_SIZE else MOST_BODY * 2,
             takes=takes,
             is_delivery=is_delivery,
+            forms=KnownForms(),
         )
-        self._copier = MessageCopier(relay.frame_max, is_delivery=is_delivery)
+        self._copier = MessageCopier(relay.frame_max, self._forms, is_delivery=is_delivery)
 
     def read_headers(self, is_read: bool) -> None:
         """Whether anybody looks at the headers of this peer's messages."""
-        self._copier.read_headers(is_read)
+        self._forms.read_headers(is_read)
 
     def _fitting(self, assembly: Assembly) -> Assembly:
         """The same in frames that the other peer takes. Violation 501 for a channel that may not be used."""

@@ -11,6 +11,7 @@ from amqpgate.bridge.v0_10.native.assemblies import AssemblyReader
 from amqpgate.bridge.v0_10.native.build import Original, Outgoing
 from amqpgate.bridge.v0_10.native.channels import RelayedChannel
 from amqpgate.bridge.v0_10.native.cutting import Assembly
+from amqpgate.bridge.v0_10.native.forms import KnownForms
 from amqpgate.bridge.v0_10.native.limits import BEAT, CONNECTION, CONTENT, MOST_UNSENT, MOST_WAITING
 from amqpgate.bridge.v0_10.native.relay import NativeRelay
 from amqpgate.protocol.frames import (
@@ -45,11 +46,13 @@ class PassingEnd:
     """Part of `NativeEnd`. ``out`` is for its peer, ``way`` for the other one.
 
     Assemblies of more than ``most`` bytes may have to be given to the other peer in smaller frames; ``takes``
-    bytes has the largest frame that its own peer takes. ``is_delivery``: its peer is the broker.
+    bytes has the largest frame that its own peer takes. ``is_delivery``: its peer is the broker. ``forms``
+    are of its peer's transfers.
     """
 
     __slots__ = (
         "_contents",
+        "_forms",
         "_frames",
         "_held",
         "_is_delivery",
@@ -71,6 +74,7 @@ class PassingEnd:
         most: int,
         takes: int,
         is_delivery: bool,
+        forms: KnownForms,
     ) -> None:
         self._relay = relay
         self._reader = reader
@@ -79,6 +83,7 @@ class PassingEnd:
         self._most = most
         self._takes = takes
         self._is_delivery = is_delivery
+        self._forms = forms
         #: Bytes of its peer's that wait until a session may begin.
         self._held = 0
         #: Frames for the gateway.

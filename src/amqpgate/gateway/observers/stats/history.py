@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterable
+from typing import Final
 
 import attrs
 
+from amqpgate.buckets import CONFIRMS, bucket_of
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.session.session import Session
-from amqpgate.telemetry.history import BUCKETS, Ring, bucket_of, slot_at
+from amqpgate.telemetry.history import STEP, Ring, slot_at
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.process import resident
 from amqpgate.telemetry.time_slices import TimeSlices
 from amqpgate.values import define, frozen
+
+#: Of `telemetry.history.SERIES`, so many are counted, and seconds of CPU beside them.
+_COUNTS: Final = 8
+#: Seconds between two rows, at least: a look comes every second.
+_LEAST: Final = STEP - 1
 
 
 @frozen
@@ -39,18 +47,26 @@ class HistorySampler:
     decisions: Decisions
     #: What the sessions that are over have passed.
     ended: SessionTotals
-    #: None: this is the first look.
-    _last: _CountsAt | None = attrs.field(default=None, init=False)
+    #: At the look by which the row before was written.
+    _last: _CountsAt = attrs.field(default=_CountsAt(math.inf, ()), init=False)
     _slot: int = attrs.field(default=0, init=False)
     #: Bytes, when they could be read last.
     _memory: int = attrs.field(default=0, init=False)
     #: How long brokers took to confirm since the last row.
-    _took: list[int] = attrs.field(factory=lambda: [0] * (len(BUCKETS) + 1), init=False)
+    _took: list[int] = attrs.field(factory=lambda: [0] * (len(CONFIRMS) + 1), init=False)
+    #: What the pump had counted of its latency at the row before.
+    _added: tuple[int, ...] = attrs.field(default=(), init=False)
+
+    def begin(self, wall: float, now: float) -> None:
+        """The process serves from now on, and has counted nothing. As ``look`` otherwise."""
+        nothing = [0.0] * (_COUNTS - 1)
+        self._last, self._slot = _CountsAt(now, (*nothing, time.process_time())), slot_at(wall)
+        self._added = tuple(self.pump.counters.latency.counts)
 
     def confirmed(self, seconds: float) -> None:
         """The broker has answered a publish that was timed."""
         self.metrics.confirmed(seconds)
-        self._took[bucket_of(seconds)] += 1
+        self._took[bucket_of(CONFIRMS, seconds)] += 1
 
     async def look(self, sessions: Iterable[Session], wall: float, now: float) -> None:
         """Write the row of the slot that is over, if one is.
@@ -83,9 +99,11 @@ class HistorySampler:
         )
         last, self._last, self._slot = self._last, _CountsAt(now, counts), slot
         took, self._took = self._took, [0] * len(self._took)
-        if last is None or now <= last.at:
+        before, self._added = self._added, tuple(self.pump.counters.latency.counts)
+        if now <= last.at:
             return
-        passed = now - last.at
+        # Who has begun in the midst of a slot was there for a part of it.
+        passed = max(now - last.at, _LEAST)
         *rates, cpu = (
             max(0.0, count - before) / passed for count, before in zip(counts, last.counts, strict=True)
         )
@@ -93,4 +111,5 @@ class HistorySampler:
         with contextlib.suppress(OSError):
             # Of that there is a file to be read, and there may be no descriptor left.
             self._memory = resident()
-        self.ring.write(slot - 1, (*rates, waiting, len(live), buffered, lag, cpu, self._memory), took)
+        added = [count - one for count, one in zip(self._added, before, strict=True)]
+        self.ring.write(slot - 1, (*rates, waiting, len(live), buffered, lag, cpu, self._memory), took, added)

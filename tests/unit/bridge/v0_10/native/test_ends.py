@@ -251,6 +251,24 @@ def test_a_denied_transfer_ends_its_session(is_answered: bool) -> None:
     assert lab.from_client(command(DECLARE)) == command(DECLARE)
 
 
+def test_transfers_that_are_like_others_pass_and_are_denied_like_the_first() -> None:
+    denied = False
+    lab = attached(Lab(lambda method: denied and isinstance(method, amqp.BasicPublish)))
+    for body in (b"one", b"another", None):
+        said = command(TRANSFER, KEY, body)
+        assert lab.from_client(said * 2) == said * 2
+    assert [method for _, method in lab.up][1:] == [lab.up[1][1]] * 6
+    denied = True
+    assert lab.from_client(command(TRANSFER, KEY, b"secret") * 2) == control(DETACH)
+    exception = heard(lab.from_broker(control(DETACHED)))[0]
+    assert exception == amqp10.ExecutionException(403, 6, 4, 1, None, b"ACCESS_REFUSED - basic.publish")
+    denied = False
+    assert lab.from_client(command(TRANSFER, KEY, b"of no session")) == b""
+    # Behind an attach it waits for the session.
+    said = control(DETACHED) + control(ATTACH) + command(TRANSFER, KEY, b"next")
+    assert lab.from_client(said) == control(ATTACH) + command(TRANSFER, KEY, b"next")
+
+
 def test_commands_are_numbered_from_command_point_on() -> None:
     lab = attached(Lab(denies_publishes))
     lab.from_client(control(amqp10.SessionCommandPoint(command_id=0xFFFFFFFF)))

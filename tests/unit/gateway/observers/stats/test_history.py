@@ -53,7 +53,7 @@ def test_rates_and_sessions(make_stage: MakeStage) -> None:
     client, broker = stage.opened()
     confirming(client, broker)
     hour = Hour(stage)
-    hour.look(WALL, 100.0)
+    hour.sampler.begin(WALL, 100.0)
     for exchange, size in (("x", 3), ("y", 5), ("x", 7)):
         client.publish(b"b" * size, "big", exchange=exchange)
     for _ in range(2):
@@ -79,20 +79,35 @@ def test_rates_and_sessions(make_stage: MakeStage) -> None:
     assert found["cpu"][0] > 0  # type: ignore[index, operator]
 
 
+def test_what_passes_before_the_first_look_is_told(make_stage: MakeStage) -> None:
+    """A process begins in the midst of a slot: its row is of all that it has passed in it."""
+    stage = make_stage()
+    hour = Hour(stage)
+    hour.sampler.begin(WALL + 4, 100.0)
+    client, broker = stage.opened()
+    client.publish(b"b", "big", exchange="x")
+    broker.expect_content(amqp.BasicPublish)
+    hour.look(WALL + STEP, 101.0)
+    hour.look(WALL + 2 * STEP, 106.0)
+    assert hour.told(WALL + 2 * STEP)["published"] == [1 / (STEP - 1), 0.0]
+
+
 def test_one_row_for_each_slot(hour: Hour) -> None:
+    hour.sampler.begin(WALL, 100.0)
     for seconds in range(3 * STEP):
         hour.look(WALL + seconds, 100.0 + seconds)
     assert hour.told(WALL + 3 * STEP)["at"] == [WALL + STEP, WALL + 2 * STEP]
 
 
 def test_a_loop_that_stood_still_leaves_a_gap(hour: Hour) -> None:
-    for seconds in (0, STEP, 5 * STEP):
+    hour.sampler.begin(WALL, 100.0)
+    for seconds in (STEP, 5 * STEP):
         hour.look(WALL + seconds, 100.0 + seconds)
     assert hour.told(WALL + 5 * STEP)["workers"] == [1, 0, 0, 0, 1]
 
 
 def test_a_clock_that_is_put_back_invents_no_rate(hour: Hour) -> None:
-    hour.look(WALL, 100.0)
+    hour.sampler.begin(WALL, 100.0)
     hour.look(WALL - 3600, 100.0)
     assert hour.told(WALL + 10)["at"] == []
     hour.look(WALL - 3600 + STEP, 105.0)
@@ -100,7 +115,7 @@ def test_a_clock_that_is_put_back_invents_no_rate(hour: Hour) -> None:
 
 
 def test_a_clock_that_is_put_back_a_little_replaces_no_row(hour: Hour) -> None:
-    hour.look(WALL, 100.0)
+    hour.sampler.begin(WALL, 100.0)
     hour.sampler.confirmed(0.02)
     hour.look(WALL + STEP, 105.0)
     hour.look(WALL + STEP - 1, 106.0)
@@ -115,7 +130,7 @@ def test_rows_are_written_where_no_descriptor_is_left(hour: Hour, monkeypatch: p
     def none_left() -> int:
         raise OSError(24, "Too many open files")
 
-    hour.look(WALL, 100.0)
+    hour.sampler.begin(WALL, 100.0)
     hour.look(WALL + STEP, 105.0)
     monkeypatch.setattr(history, "resident", none_left)
     hour.look(WALL + 2 * STEP, 110.0)
