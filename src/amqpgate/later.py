@@ -13,7 +13,7 @@ import sys
 import threading
 from _operator import _compare_digest
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -60,10 +60,12 @@ def import_trio() -> None:
         return
     import ctypes
 
+    is_gnu = False
+    with suppress(ValueError, OSError):
+        is_gnu = bool(os.confstr("CS_GNU_LIBC_VERSION"))
     util = ModuleType("ctypes.util")
     # Elsewhere trio tries the name that others have.
-    name = "libc.so.6" if "CS_GNU_LIBC_VERSION" in os.confstr_names else None
-    util.__dict__["find_library"] = lambda _name: name
+    util.__dict__["find_library"] = lambda _name: "libc.so.6" if is_gnu else None
     sys.modules["ctypes.util"] = ctypes.__dict__["util"] = util
     try:
         import_module("trio")

@@ -71,7 +71,10 @@ else:
 
     def _written(cls, name, stub):
         """Write what attrs would into the class that has the stub."""
-        owner = next(one for one in cls.__mro__ if one.__dict__.get(name) is stub)
+        owner = next((one for one in cls.__mro__ if one.__dict__.get(name) is stub), None)
+        if owner is None:
+            # Another thread has written it meanwhile.
+            return getattr(cls, name)
         compared = [field.name for field in owner.__attrs_attrs__ if field.eq]
         hashed = [
             field.name for field in owner.__attrs_attrs__ if field.hash or (field.hash is None and field.eq)

@@ -97,6 +97,20 @@ def test_an_object_that_holds_itself_has_an_end() -> None:
     assert repr(counter) == "_Counter(name='a', hits=0, tags=[...])"
 
 
+def test_two_threads_may_compare_at_once() -> None:
+    @frozen
+    class New:
+        x: int
+
+    # Both have come upon the method that writes, and one was quicker.
+    compare, digest = New.__eq__, New.__hash__
+    assert New(1) == New(1)
+    assert hash(New(1)) == hash(New(1))
+    assert New.__eq__ is not compare
+    assert compare(New(1), New(1))
+    assert digest(New(1)) == hash(New(1))
+
+
 def test_a_field_that_is_compared_by_a_key_is_left_to_attrs() -> None:
     with pytest.raises(TypeError, match="by a key"):
 

@@ -11,9 +11,9 @@ before it ended.
 from __future__ import annotations
 
 import struct
+from binascii import crc32
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
-from zlib import crc32
 
 import attrs
 
