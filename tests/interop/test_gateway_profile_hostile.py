@@ -18,7 +18,7 @@ from amqpgate.wire.tables import Field, Table
 from tests.interop.test_gateway_claims import CONFIG, PROFILE, connected
 from tests.interop.test_gateway_claims import environment as environment
 from tests.interop.test_gateway_claims import swift as swift
-from tests.support.inprocess import InProcess, serving
+from tests.support.inprocess import InProcess, eventually, serving
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.swift import Swift
 from tests.support.talker import Talker
@@ -218,8 +218,8 @@ def test_a_reference_that_a_client_makes_up_reads_nothing(channel: BlockingChann
         channel.basic_ack(method.delivery_tag)
         break
     channel.cancel()
-    count = channel.queue_declare(dead, passive=True).method.message_count
-    assert count == 1
+    # It is on its way there when its consumer has the next one.
+    eventually(lambda: channel.queue_declare(dead, passive=True).method.message_count == 1)
 
 
 def test_headers_of_the_ladder_that_a_client_makes_up(channel: BlockingChannel) -> None:
