@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: What runs a plan.
 Engine: TypeAlias = Literal["spark", "local"]
 
+_MICROS: Final = {"minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Spark's own threads, which hand over batches of a stream, see the default.
 _ENGINE: Final[ContextVar[Engine]] = ContextVar("engine", default="spark")
@@ -91,7 +92,10 @@ def window(time: str, per: Literal["minute", "hour", "day"]) -> Column:
     On Spark a stream with a watermark needs just that; ``begin_of`` has its start.
     """
     if _ENGINE.get() == "local":
-        return F.date_trunc(per, time).alias("window")
+        # By numbers, which costs a third of what date_trunc does with a time zone; UTC has no odd lengths.
+        micros = _MICROS[per]
+        number = F.expr(f"epoch_us({time}) DIV {micros}") * micros
+        return F.call_function("make_timestamptz", number.cast("bigint")).alias("window")
     return F.window(time, f"1 {per}")
 
 

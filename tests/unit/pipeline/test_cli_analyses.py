@@ -113,10 +113,13 @@ metadata: {name: p}
 spec:
   subjects: [{user: alice}]
   rules:
-  - {id: all, effect: allow, operations: ['basic.*'], exchange: x}
+  - {id: all, effect: allow, operations: [basic.publish, 'exchange.*'], exchange: x}
   - {id: late, effect: allow, operations: [basic.publish], exchange: y}
+  - {id: old, effect: allow, operations: [basic.publish], exchange: z}
   - {id: never, effect: allow, operations: [basic.get]}
 """
+    once = [usage("z", START, 1, exchange="z")]
+    write(raw, "usage", table_of("usage", once), gateway="gate-9")
     policies = folder(tmp_path / "p", rules)
 
     def changed(*options: str) -> list[str]:
@@ -124,20 +127,19 @@ spec:
         command = ["audit", "granted", str(raw), "--policies", str(policies), "--diff", *options]
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 0, done.output
-        return [line for line in done.stdout.splitlines() if line[0] in "+-" and line[1] in " -+"][2:]
+        lines = [line for line in done.stdout.splitlines() if line[0] in "+-" and line[1] == " "]
+        return sorted(lines)
 
     narrowed = [
-        "-  - {id: all, effect: allow, operations: ['basic.*'], exchange: x}",
+        "-  - {id: all, effect: allow, operations: [basic.publish, 'exchange.*'], exchange: x}",
         "+  - {id: all, effect: allow, operations: [basic.publish], exchange: x}",
     ]
     gone = "-  - {id: never, effect: allow, operations: [basic.get]}"
-    assert changed() == [*narrowed, gone]
-    assert changed("--until", "2026-11-29") == [
-        *narrowed,
-        "-  - {id: late, effect: allow, operations: [basic.publish], exchange: y}",
-        gone,
-    ]
-    assert changed("--idle", "3") == [*narrowed, gone]
+    old = "-  - {id: old, effect: allow, operations: [basic.publish], exchange: z}"
+    late = "-  - {id: late, effect: allow, operations: [basic.publish], exchange: y}"
+    assert changed() == sorted([*narrowed, gone])
+    assert changed("--until", "2026-11-29") == sorted([*narrowed, late, gone])
+    assert changed("--idle", "3") == sorted([*narrowed, old, gone])
     assert audit("granted", raw, "--policies", policies, "--idle", "3").exit_code == 2
 
 

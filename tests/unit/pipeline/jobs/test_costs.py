@@ -54,13 +54,14 @@ def test_what_passed_costs_and_what_was_refused_does_not(plans: Plans) -> None:
         usage("1", START, 3_000_000, bytes=10**9, session=None),
         usage("2", START, 1, operation="basic.deliver", verdict=None, bytes=5, session=None),
         usage("3", START, 7, verdict="deny", bytes=10**12, session=None),
-        usage("4", START, 0, operation="queue.declare", session=None),
+        usage("4", START, 0, operation="queue.declare", user="carol", session=None),
         usage("5", DECEMBER, 1, user="bob", vhost="shop", bytes=0, session=None),
         usage("6", START, 1, user=None, bytes=0, session=None),
     ]
     found = charged(plans, records, [])
     assert [column.split()[0] for column in SCHEMA.split(", ")] == list(found[0])
     rows = {(row["user"], row["group"], row["vhost"]): row for row in found}
+    assert set(rows) == {("alice", "shop", "/"), ("bob", "rest", "shop"), (None, None, "/")}
     alice = rows["alice", "shop", "/"]
     assert (alice["start"], alice["messages"], alice["bytes"]) == (NOVEMBER, 3_000_001, 10**9 + 5)
     # 1.5000005 and 0.0200000001, which is rounded.
