@@ -147,8 +147,8 @@ def main() -> None:
         )
         trio.run(measure, parquet, rows)
         for sort in ("usage", "events"):
-            octets = sum(path.stat().st_size for path in folder.glob(f"{sort}/date=*/*.parquet"))
-            print(f"  {sort}: {octets / len(rows):.1f} bytes each")
+            data = sum(path.stat().st_size for path in folder.glob(f"{sort}/date=*/*.parquet"))
+            print(f"  {sort}: {data / len(rows):.1f} bytes each")
 
 
 if __name__ == "__main__":

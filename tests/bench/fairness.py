@@ -151,7 +151,7 @@ def asked(talker: Talker, confirms: bool, seconds: float) -> list[float]:
         turn += 1
         began = time.perf_counter()
         if confirms and turn % 2:
-            talker.octets(publish)
+            talker.raw(publish)
             talker.expect(amqp.BasicAck, 1)
         else:
             talker.ask(amqp.QueueDeclare(queue="bench.q", passive=True), amqp.QueueDeclareOk, 1)

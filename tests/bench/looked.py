@@ -196,11 +196,11 @@ class Running:
         turn = CARRYING if self.case.carries else ROUND
         if self.case.pace:
             for _ in range(self.case.messages // self.case.pace):
-                self.talker.octets(turn * (self.case.pace // 10))
+                self.talker.raw(turn * (self.case.pace // 10))
                 time.sleep(0.1)
         else:
             for _ in range(self.case.messages // BATCH):
-                self.talker.octets(turn * (BATCH // 10))
+                self.talker.raw(turn * (BATCH // 10))
         self.talker.ask(amqp.BasicQos(prefetch_count=1), amqp.BasicQosOk, 1)
         if self.case.settings in (AUDITED, TRACED) or self.case.copies:
             time.sleep(1.0)  # Threads of its write what they have, and what waits for a mirror goes out.

@@ -175,8 +175,8 @@ def _check(case: Case, counts: Counts, messages: int) -> None:
         raise MeasureError(f"{messages} messages were sent, {arrived} arrived")
     if case.mode != "deliver":
         size = int(case.options[case.options.index("--size") + 1])
-        if counts.octets != size * messages:
-            raise MeasureError(f"{size * messages} bytes were sent, {counts.octets} arrived")
+        if counts.byte_count != size * messages:
+            raise MeasureError(f"{size * messages} bytes were sent, {counts.byte_count} arrived")
 
 
 def _check_sessions(case: Case, result: Mapping[str, object]) -> None:

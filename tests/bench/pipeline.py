@@ -113,7 +113,7 @@ def run(command: list[str]) -> Cost:
     while process.poll() is None:
         now = _family(process.pid)
         cpu.update({pid: seconds for pid, (seconds, _) in now.items()})
-        memory = max(memory, sum(octets for _, octets in now.values()))
+        memory = max(memory, sum(data for _, data in now.values()))
         time.sleep(0.1)
     # Replay ends with 1 where an answer changes.
     if process.returncode not in ((0, 1) if "replay" in command else (0,)):

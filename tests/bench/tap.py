@@ -55,7 +55,7 @@ def tapped(running: InProcess, every: int, ceiling: int) -> Iterator[None]:
 
 def open_session(running: InProcess, door: Doorway) -> tuple[Talker, Talker]:
     client = running.dial()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     broker = door.accept()
     broker.greet()
     client.expect(amqp.ConnectionStart)
@@ -98,7 +98,7 @@ def measure(running: InProcess, client: Talker, broker: Talker, messages: int) -
     began = cpu_of(running)
     reader.start()
     for _ in range(messages // BATCH):
-        client.octets(batch)
+        client.raw(batch)
     reader.join()
     return (cpu_of(running) - began) / messages * 1e6
 

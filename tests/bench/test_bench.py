@@ -46,7 +46,7 @@ def test_what_is_published_arrives(tools: Tools, sink: Sink, size: int, connecti
         counts = sink.counts().since(before)
         tool.finish()
     assert result["messages"] == 300
-    assert (counts.published, counts.octets, counts.errors) == (300, 300 * size, 0)
+    assert (counts.published, counts.byte_count, counts.errors) == (300, 300 * size, 0)
 
 
 @pytest.mark.parametrize("size", [16, 300_000])

@@ -116,7 +116,7 @@ class Counts:
     """What the sink has seen since it started."""
 
     published: int
-    octets: int
+    byte_count: int
     delivered: int
     connections: int
     errors: int
@@ -127,7 +127,7 @@ class Counts:
         return attrs.evolve(
             self,
             published=self.published - before.published,
-            octets=self.octets - before.octets,
+            byte_count=self.byte_count - before.byte_count,
             delivered=self.delivered - before.delivered,
             errors=self.errors - before.errors,
         )

@@ -116,7 +116,7 @@ class Plain:
         sent = confirmed = 0
         while time.monotonic() < end or confirmed < sent:
             if time.monotonic() < end:
-                self.talker.octets(self.one * batch)
+                self.talker.raw(self.one * batch)
                 sent += batch
             while confirmed < sent - (batch if batch > 1 and time.monotonic() < end else 0):
                 ack = self.talker.expect(amqp91.BasicAck, 1)

@@ -51,7 +51,7 @@ class Line(Talker):
 
     def _open(self, spoken: Spoken, vhost: str) -> None:
         self.spoken, self.dialect, words = spoken, spoken.dialect, spoken.words
-        self.octets(spoken.header)
+        self.raw(spoken.header)
         log_in(self, spoken)
         tune = self.expect(words.ConnectionTune)
         self.say(words.ConnectionTuneOk(tune.channel_max, tune.frame_max, HEARTBEAT))

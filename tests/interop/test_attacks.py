@@ -119,9 +119,9 @@ class Attack:
     def commit(self, talker: Talker, scene: Scene, channel: int = 1) -> Method:
         method = self.crime(scene)
         if self.answer is None:
-            talker.octets(content_frames(channel, method, self.properties, b"forged", 131072))
+            talker.raw(content_frames(channel, method, self.properties, b"forged", 131072))
         else:
-            talker.octets(method_frame(channel, method))
+            talker.raw(method_frame(channel, method))
         return method
 
 

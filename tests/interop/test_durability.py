@@ -207,7 +207,7 @@ def test_confirmed_messages_survive(
     assert ended.code == 0
     assert "Traceback" not in ended.log
 
-    lost = again = redelivered = octets = 0
+    lost = again = redelivered = byte_count = 0
     for lane in publishers.lanes:
         copies = drained[lane].copies
         assert in_order(copies)
@@ -215,10 +215,10 @@ def test_confirmed_messages_survive(
         assert {number for _, number in copies} == set(range(count))
         again += len(copies) - count
         redelivered += drained[lane].redelivered
-        octets += sum(len(body_of(number)) for _, number in copies)
+        byte_count += sum(len(body_of(number)) for _, number in copies)
     numbers = {
         "messages": lanes * count,
-        "octets": octets,
+        "octets": byte_count,
         "connections": lanes,
         "broker killed": happened["broker"],
         "broker restarted in good order": happened["graceful"],

@@ -241,10 +241,10 @@ def test_rates_are_the_difference_of_two_looks(window: Window) -> None:
             return row["published_rate"], row["published_bytes_rate"]
 
         eventually(lambda: rates()[0] > 0)
-        messages, octets = rates()
+        messages, byte_count = rates()
         assert messages <= 100
         assert messages >= 100 / (time.monotonic() - began + 30)
-        assert octets == pytest.approx(10 * messages, abs=0.02)
+        assert byte_count == pytest.approx(10 * messages, abs=0.02)
 
 
 def test_an_operator_closes_a_session(window: Window) -> None:

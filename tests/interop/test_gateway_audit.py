@@ -105,11 +105,11 @@ def test_sums_are_what_passed(make: Made, folder: Path, tmp_path: Path, more: st
     channel.queue_bind("pulled", "t", "pulled")
     channel.confirm_delivery()
     delivered: Counter[str] = Counter()
-    octets: Counter[str] = Counter()
+    byte_count: Counter[str] = Counter()
 
     def take(_channel: object, method: pika.spec.Basic.Deliver, _properties: object, body: bytes) -> None:
         delivered[method.routing_key] += 1
-        octets[method.routing_key] += len(body)
+        byte_count[method.routing_key] += len(body)
 
     consuming = connect(gateway)
     consumer = consuming.channel()
@@ -156,7 +156,7 @@ def test_sums_are_what_passed(make: Made, folder: Path, tmp_path: Path, more: st
     }
     assert sum(count for key, (count, _) in passed.items() if key[0] == "deny") == nacked
     assert of(usage, "basic.deliver", "queue", "routing_key") == {
-        ("all", key): (delivered[key], octets[key]) for key in delivered
+        ("all", key): (delivered[key], byte_count[key]) for key in delivered
     }
     assert delivered["order.a"] == sent["order.a"]
     assert of(usage, "basic.get-ok", "queue", "routing_key") == {("pulled", "pulled"): (sent["pulled"], got)}

@@ -48,8 +48,8 @@ def test_sums_are_what_passed_over_a_worker_that_is_killed(gateway: Gateway, tmp
     def written(key: str) -> int:
         usage = records(tmp_path / "audit", "usage")
         published = [one for one in usage if one["operation"] == "basic.publish"]
-        messages, octets = sums(published, "routing_key").get((key,), (0, 0))
-        assert octets == 2 * messages
+        messages, byte_count = sums(published, "routing_key").get((key,), (0, 0))
+        assert byte_count == 2 * messages
         return messages
 
     connections = [connect(gateway) for _ in range(CONNECTIONS)]

@@ -62,7 +62,7 @@ class Client:
         self.interpreter = interpreter_for(self.spoken.dialect)
 
     def say(self, method: Method, channel: int = 1) -> None:
-        self.talker.octets(encode_frame(1, channel, self.interpreter.from_canonical(method)))
+        self.talker.raw(encode_frame(1, channel, self.interpreter.from_canonical(method)))
 
     def hear(self, channel: int = 1) -> Method:
         frame = self.talker.frame()

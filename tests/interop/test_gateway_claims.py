@@ -267,12 +267,12 @@ def test_who_hangs_up_amid_a_body_leaves_nothing(gate: InProcess, swift: Swift, 
     talker = gate.dial()
     talker.open()
     header = ContentHeader(amqp.BasicPublish.CLASS_ID, 20 * MIB, amqp.BasicProperties())
-    talker.octets(
+    talker.raw(
         method_frame(1, amqp.BasicPublish(routing_key=queue))
         + encode_frame(amqp.FRAME_HEADER, 1, encode_header(header))
     )
     for _ in range(90):
-        talker.octets(encode_frame(amqp.FRAME_BODY, 1, bytes(100_000)))
+        talker.raw(encode_frame(amqp.FRAME_BODY, 1, bytes(100_000)))
     store = store_of(swift)
     wait_until(lambda: bool(list(store.unfinished())), "the upload began")
     talker.close()

@@ -142,12 +142,12 @@ def test_a_broker_that_hangs_up_amid_a_body_leaves_nothing(
     with gate.dial() as talker:
         talker.open()
         header = ContentHeader(amqp.BasicPublish.CLASS_ID, 20 * MIB, amqp.BasicProperties())
-        talker.octets(
+        talker.raw(
             method_frame(1, amqp.BasicPublish(routing_key="nowhere"))
             + encode_frame(amqp.FRAME_HEADER, 1, encode_header(header))
         )
         for _ in range(90):
-            talker.octets(encode_frame(amqp.FRAME_BODY, 1, bytes(100_000)))
+            talker.raw(encode_frame(amqp.FRAME_BODY, 1, bytes(100_000)))
         wait_until(lambda: bool(list(store.unfinished())), "the upload began")
         four.eval('[rabbit_networking:close_connection(P, "bye") || P <- rabbit_networking:connections()].')
         wait_until(lambda: not list(store.unfinished()), "the upload was aborted")

@@ -50,7 +50,7 @@ def witness(rabbitmq: RabbitMQ, gateway: InProcess) -> Iterator[Talker]:
         talker.open(vhost=VHOST)
         talker.ask(amqp.QueueDeclare(queue="open"), amqp.QueueDeclareOk, 1)
         talker.ask(amqp.QueueDeclare(queue="work"), amqp.QueueDeclareOk, 1)
-        talker.octets(
+        talker.raw(
             b"".join(
                 content_frames(
                     1, amqp.BasicPublish(routing_key="work"), amqp.BasicProperties(), b"%d" % number, 131072

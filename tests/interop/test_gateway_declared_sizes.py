@@ -100,7 +100,7 @@ def honest(gateway: Gateway) -> Iterator[list[Talker]]:
 def test_claims_move_nothing(gateway: Gateway, honest: list[Talker], tmp_path: Path) -> None:
     for size in TOO_LARGE:
         with session(gateway.port, 3) as hostile:
-            hostile.octets(b"".join(claim(channel, size) for channel in (1, 2, 3)))
+            hostile.raw(b"".join(claim(channel, size) for channel in (1, 2, 3)))
             for _ in range(3):
                 # The broker may answer the closes of several channels in any order.
                 channel, close = hostile.hear()
@@ -115,8 +115,8 @@ def test_claims_move_nothing(gateway: Gateway, honest: list[Talker], tmp_path: P
     # What may be said, and does not come: twelve seconds of the limit each.
     for _ in range(8):
         with session(gateway.port, 2) as hostile:
-            hostile.octets(claim(1, MOST) + claim(2, MOST))
-            hostile.octets(encode_frame(3, 1, b"x" * 1000))
+            hostile.raw(claim(1, MOST) + claim(2, MOST))
+            hostile.raw(encode_frame(3, 1, b"x" * 1000))
             # The next method on another channel has been dealt with behind them.
             hostile.ask(amqp.ChannelOpen(), amqp.ChannelOpenOk, 3)
     for one in honest:

@@ -56,14 +56,14 @@ def test_a_client_that_vanishes_gives_back_what_it_held(
     witness.ask(amqp.QueueDeclare(queue=queue), amqp.QueueDeclareOk, 1)
     with Talker.dial(gateway.port) as client:
         client.open()
-        client.octets(message * 2)
+        client.raw(message * 2)
         client.ask(amqp.BasicConsume(queue=queue), amqp.BasicConsumeOk, 1)
         for _ in range(2):
             client.expect_content(amqp.BasicDeliver)
         passive = amqp.QueueDeclare(queue=queue, passive=True)
         held = witness.ask(passive, amqp.QueueDeclareOk, 1)
         assert (held.message_count, held.consumer_count) == (0, 1)
-        client.octets(message[: {"between messages": 0, "within a message": -131_072}.get(cut, 200_000)])
+        client.raw(message[: {"between messages": 0, "within a message": -131_072}.get(cut, 200_000)])
         leave(client)
 
         def given_back() -> bool:
@@ -168,7 +168,7 @@ def test_a_broker_that_is_killed_in_the_middle_of_messages(mortal: RabbitMQ, run
         assert running.outcomes() == {"upstream_gone": 3}
         # The gateway recovers by itself.
         with running.dial() as refused:
-            refused.octets(amqp.PROTOCOL_HEADER)
+            refused.raw(amqp.PROTOCOL_HEADER)
             refused.expect(amqp.ConnectionStart)
             said = amqp.ConnectionStartOk(mechanism="PLAIN", response=b"\0guest\0guest")
             assert refused.ask(said, amqp.ConnectionClose).reply_code == 320
@@ -227,11 +227,11 @@ def come_and_go(running: InProcess, number: int, dice: random.Random) -> None:
     """One connection that ends in one of many ways, at one of many times."""
     with running.dial() as client:
         if number % 5 == 0:
-            client.octets(dice.choice([b"", b"AM", b"GET / HTTP/1.1\r\n\r\n", amqp.PROTOCOL_HEADER]))
+            client.raw(dice.choice([b"", b"AM", b"GET / HTTP/1.1\r\n\r\n", amqp.PROTOCOL_HEADER]))
             client.close()
             return
         if number % 5 == 1:
-            client.octets(amqp.PROTOCOL_HEADER)
+            client.raw(amqp.PROTOCOL_HEADER)
             client.expect(amqp.ConnectionStart)
             if dice.random() < 0.5:
                 client.say(amqp.ConnectionStartOk(mechanism="PLAIN", response=b"\0guest\0guest"))
@@ -249,7 +249,7 @@ def come_and_go(running: InProcess, number: int, dice: random.Random) -> None:
             assert end_of(client).reply_code == 504
         elif how == "half message":
             message = content_frames(1, amqp.BasicPublish(), amqp.BasicProperties(), b"x" * 9000, 4096)
-            client.octets(message[: dice.randrange(len(message))])
+            client.raw(message[: dice.randrange(len(message))])
             client.close()
         elif how == "half close":
             half_close(client)

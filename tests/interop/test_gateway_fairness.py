@@ -74,7 +74,7 @@ def test_a_neighbour_is_answered_while_a_flood_goes_on(
                 flooder.ask(amqp.QueueDeclare(queue="flood"), amqp.QueueDeclareOk, 1)
 
                 def send() -> None:
-                    flooder.octets(said)
+                    flooder.raw(said)
                     # The broker answers it when it has had all that was said before.
                     flooder.ask(amqp.QueueDeclare(queue="last"), amqp.QueueDeclareOk, 1)
                     events.append("flood")
@@ -122,7 +122,7 @@ def test_a_neighbour_has_its_records_while_a_flood_fills_the_queue_of_the_audit(
             neighbour.ask(amqp.ConfirmSelect(), amqp.ConfirmSelectOk, 1)
 
             def send() -> None:
-                flooder.octets(said * (2 * FLOOD))
+                flooder.raw(said * (2 * FLOOD))
                 flooder.ask(amqp.QueueDeclare(queue="last"), amqp.QueueDeclareOk, 1)
                 events.append("flood")
 

@@ -52,23 +52,23 @@ def conversation(queue: str, body: bytes) -> list[tuple[bytes, int]]:
 def hold(port: int, queue: str, body: bytes, split: Callable[[bytes], Iterator[bytes]]) -> list[Frame]:
     heard = []
     with Talker.dial(port) as client:
-        for octets, answers in conversation(queue, body):
-            for piece in split(octets):
-                client.octets(piece)
+        for data, answers in conversation(queue, body):
+            for piece in split(data):
+                client.raw(piece)
             heard += [client.frame() for _ in range(answers)]
     return heard
 
 
-def whole(octets: bytes) -> Iterator[bytes]:
-    yield octets
+def whole(data: bytes) -> Iterator[bytes]:
+    yield data
 
 
-def single(octets: bytes) -> Iterator[bytes]:
-    for at in range(len(octets)):
-        yield octets[at : at + 1]
+def single(data: bytes) -> Iterator[bytes]:
+    for at in range(len(data)):
+        yield data[at : at + 1]
 
 
-def test_every_octet_by_itself(rabbitmq: RabbitMQ, gateway: Gateway) -> None:
+def test_every_byte_by_itself(rabbitmq: RabbitMQ, gateway: Gateway) -> None:
     body = bytes(range(256)) * 40
     expected = hold(rabbitmq.port, "split", body, whole)
     assert hold(gateway.port, "split", body, whole) == expected
@@ -81,11 +81,11 @@ def test_pieces_of_any_size(rabbitmq: RabbitMQ, gateway: Gateway) -> None:
     for seed in range(20):
         dice = random.Random(seed)
 
-        def pieces(octets: bytes, dice: random.Random = dice) -> Iterator[bytes]:
-            while octets:
+        def pieces(data: bytes, dice: random.Random = dice) -> Iterator[bytes]:
+            while data:
                 size = dice.choice([1, 2, 7, 8, 100, 4095, 4096, 4097, 9000])
-                yield octets[:size]
-                octets = octets[size:]
+                yield data[:size]
+                data = data[size:]
 
         assert hold(gateway.port, "pieces", body, pieces) == expected
 
@@ -140,7 +140,7 @@ def test_handshakes_that_never_end(strict: Gateway, bystander: Callable[[], None
     with contextlib.ExitStack() as crowd:
         slow = [crowd.enter_context(Talker.dial(strict.port)) for _ in range(20)]
         for number, talker in enumerate(slow):
-            talker.octets(amqp.PROTOCOL_HEADER[: number % 9])
+            talker.raw(amqp.PROTOCOL_HEADER[: number % 9])
         eventually(lambda: gauge(strict, 'amqpgate_connections_open{state="handshake"}') == 20)
         # The next ones take the places of those that came first; who is in already is served.
         for _ in range(5):
@@ -165,9 +165,9 @@ def test_a_frame_that_is_too_large_before_it_may_be(strict: Gateway, bystander: 
     """Nobody may make the gateway keep more than 4096 bytes before it has logged in."""
     for size in (4097, 1 << 20, 0xFFFF_FFFF):
         with Talker.dial(strict.port) as client:
-            client.octets(amqp.PROTOCOL_HEADER)
+            client.raw(amqp.PROTOCOL_HEADER)
             client.expect(amqp.ConnectionStart)
-            client.octets(b"\1\0\0" + size.to_bytes(4, "big"))
+            client.raw(b"\1\0\0" + size.to_bytes(4, "big"))
             with pytest.raises(Gone):
                 client.frame()
     bystander()
@@ -176,19 +176,19 @@ def test_a_frame_that_is_too_large_before_it_may_be(strict: Gateway, bystander: 
 
 def test_garbage_at_every_stage(strict: Gateway, bystander: Callable[[], None]) -> None:
     dice = random.Random(11)
-    head = [octets for octets, _ in conversation("garbage", b"x")]
+    head = [data for data, _ in conversation("garbage", b"x")]
 
     def attack(number: int) -> None:
         garbage = dice.randbytes(dice.choice([1, 8, 100, 10_000]))
         if number % 3 == 0:
             garbage = encode_frame(dice.randrange(10), dice.randrange(3), garbage)
         with contextlib.suppress(OSError, Gone), Talker.dial(strict.port) as client:
-            for octets in head[: number % 6]:
-                client.octets(octets)
-            client.octets(garbage)
+            for data in head[: number % 6]:
+                client.raw(data)
+            client.raw(garbage)
             if number % 2:
                 half = len(garbage) // 2
-                client.octets(garbage[:half])
+                client.raw(garbage[:half])
             client.sock.shutdown(socket.SHUT_WR)
             for _ in client.all():
                 pass
@@ -213,7 +213,7 @@ def test_no_room_for_more_sockets(strict: Gateway, bystander: Callable[[], None]
     try:
         with contextlib.ExitStack() as crowd:
             for _ in range(15):
-                crowd.enter_context(Talker.dial(strict.port)).octets(amqp.PROTOCOL_HEADER)
+                crowd.enter_context(Talker.dial(strict.port)).raw(amqp.PROTOCOL_HEADER)
             for _ in range(5):
                 bystander()
     finally:
@@ -239,7 +239,7 @@ def test_five_hundred_that_say_nothing_keep_nobody_out(rabbitmq: RabbitMQ) -> No
     with contextlib.ExitStack() as crowd:
         for number in range(500):
             silent = crowd.enter_context(Talker.dial(gateway.port))
-            silent.octets(amqp.PROTOCOL_HEADER[: number % 9])
+            silent.raw(amqp.PROTOCOL_HEADER[: number % 9])
         eventually(lambda: gauge(gateway, 'amqpgate_connections_open{state="handshake"}') >= 200)
 
         def log_in(_: int) -> None:
@@ -272,7 +272,7 @@ def test_half_a_tls_handshake_leaves_nothing_behind(rabbitmq: RabbitMQ, tmp_path
     def flood() -> float:
         with contextlib.ExitStack() as crowd:
             for _ in range(500):
-                crowd.enter_context(Talker.dial(gateway.port)).octets(hello)
+                crowd.enter_context(Talker.dial(gateway.port)).raw(hello)
             eventually(lambda: gauge(gateway, 'amqpgate_connections_open{state="handshake"}') >= 400)
             peak = memory_of(gateway)
         eventually(lambda: gauge(gateway, 'amqpgate_connections_open{state="handshake"}') == 0)

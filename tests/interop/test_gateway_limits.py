@@ -123,7 +123,7 @@ def beating(client: Talker, every: float = 0.4) -> threading.Event:
     def beat() -> None:
         while not enough.wait(every):
             try:
-                client.octets(HEARTBEAT)
+                client.raw(HEARTBEAT)
             except OSError:
                 return
 
@@ -191,7 +191,7 @@ def test_heartbeats_go_on_while_the_broker_has_blocked_the_connection(mortal: Ra
         )
         enough = beating(client)
         with mortal.memory_alarm():
-            client.octets(message)
+            client.raw(message)
             assert client.expect(amqp.ConnectionBlocked).reason == "low on memory"
             enough.set()
             # What is between the client and the broker fills up; the client cannot even send heartbeats
@@ -202,7 +202,7 @@ def test_heartbeats_go_on_while_the_broker_has_blocked_the_connection(mortal: Ra
             client.hear_nothing(4)
             assert client.heartbeats - before >= 3
         client.expect(amqp.ConnectionUnblocked)
-        client.octets((message * 300)[sent:])
+        client.raw((message * 300)[sent:])
         passive = amqp.QueueDeclare(queue=queue, passive=True)
         eventually(lambda: client.ask(passive, amqp.QueueDeclareOk, 1).message_count == 301)
         client.ask(amqp.QueueDelete(queue=queue), amqp.QueueDeleteOk, 1)

@@ -73,7 +73,7 @@ def test_the_server_and_its_offer_are_the_brokers_own(rabbitmq: RabbitMQ, gatewa
     offers = []
     for port in (rabbitmq.port, gateway.port):
         with Talker.dial(port) as client:
-            client.octets(amqp.PROTOCOL_HEADER)
+            client.raw(amqp.PROTOCOL_HEADER)
             start = client.frame()
             client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
             offers.append((start, client.frame()))
@@ -88,7 +88,7 @@ def test_the_server_and_its_offer_are_the_brokers_own(rabbitmq: RabbitMQ, gatewa
 def test_mechanisms(route: Route, mechanism: str) -> None:
     respond = plain_response if mechanism == "PLAIN" else amqplain_response
     with Talker.dial(route.port) as client:
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         client.expect(amqp.ConnectionStart)
         client.say(amqp.ConnectionStartOk(CAPABILITIES, mechanism, respond("guest", "guest"), "en_US"))
         tune = client.expect(amqp.ConnectionTune)
@@ -108,7 +108,7 @@ def opening(**options: object) -> Opening:
 
 def logging_in(mechanism: str, response: bytes) -> Opening:
     def play(client: Talker) -> None:
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         client.expect(amqp.ConnectionStart)
         client.say(amqp.ConnectionStartOk(CAPABILITIES, mechanism, response, "en_US"))
         client.expect(amqp.ConnectionTune)
@@ -193,7 +193,7 @@ listeners: [{name: main, bind: "127.0.0.1:0"}]
 upstreams: [{name: gone, host: 127.0.0.1, port: 1}]
 """
     with serving(text) as running, running.dial() as client:
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         client.expect(amqp.ConnectionStart)
         said = amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US")
         close = client.ask(said, amqp.ConnectionClose)
@@ -266,5 +266,5 @@ upstreams: [{{name: rabbit, host: 127.0.0.1, port: {rabbitmq.port}}}]
     with serving(text) as running:
         for said in (b"", b"AMQP", amqp.PROTOCOL_HEADER):
             with running.dial() as client, contextlib.suppress(OSError):
-                client.octets(said)
+                client.raw(said)
         eventually(running.idle)

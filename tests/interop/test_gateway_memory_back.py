@@ -65,7 +65,7 @@ def publish(gateway: Gateway, keys: range) -> Talker:
     client = Talker.dial(gateway.port, timeout=120)
     client.open(vhost=VHOST)
     for first in range(keys.start, keys.stop, 1000):
-        client.octets(
+        client.raw(
             b"".join(
                 content_frames(
                     1,

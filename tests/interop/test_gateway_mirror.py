@@ -196,7 +196,7 @@ def test_ten_thousand_of_which_a_quarter_is_copied(
             content_frames(1, amqp.BasicPublish(exchange="e", routing_key="k"), amqp.BasicProperties(), body)
             for body in (b"%d" % number for number in range(10_000))
         ]
-        client.octets(b"".join(frames))
+        client.raw(b"".join(frames))
         client.ask(amqp.QueueDeclare(queue="q", passive=True), amqp.QueueDeclareOk, 1)
         it.settle(2500)
         assert it.count("messages_total") == waiting(green) == 2500
@@ -348,7 +348,7 @@ def test_a_client_that_leaves_within_a_message(rabbitmq: RabbitMQ, green: Rabbit
             for channel in (1, 2):
                 frames = content_frames(channel, publish, amqp.BasicProperties(), bytes(300_000), 131072)
                 head = content_frames(channel, publish, amqp.BasicProperties(), b"")
-                client.octets(frames[: len(head) + 131072])
+                client.raw(frames[: len(head) + 131072])
             # What has come of both, and not what they declare.
             eventually(lambda: 2 * 131_000 < it.count("queue_bytes") < 2 * 140_000)
         it.settle(2)

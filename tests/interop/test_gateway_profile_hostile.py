@@ -78,7 +78,7 @@ def delaying(channel: BlockingChannel, exchange: str) -> str:
 
 def said(talker: Talker, publish: amqp.BasicPublish, properties: amqp.BasicProperties, body: bytes) -> None:
     header = encode_header(ContentHeader(amqp.BasicProperties.CLASS_ID, len(body), properties))
-    talker.octets(method_frame(1, publish) + encode_frame(2, 1, header) + encode_frame(3, 1, body))
+    talker.raw(method_frame(1, publish) + encode_frame(2, 1, header) + encode_frame(3, 1, body))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def gate(rabbitmq4: RabbitMQ, request: pytest.FixtureRequest) -> Iterator[InProc
 
 def test_clients_of_0_8_are_hung_up_on_directly(rabbitmq4: RabbitMQ) -> None:
     with Talker.dial(rabbitmq4.port) as client:
-        client.octets(SPOKEN["0-8"].header)
+        client.raw(SPOKEN["0-8"].header)
         try:
             said = client.receive()
         except Gone:

@@ -48,7 +48,7 @@ def login(port: int) -> Talker:
 def over_connections(port: int) -> amqp.ConnectionClose:
     """The second of one."""
     with login(port), Talker.dial(port) as client:
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         client.expect(amqp.ConnectionStart)
         response = f"\0{USER}\0{USER}".encode()
         client.say(amqp.ConnectionStartOk(mechanism="PLAIN", response=response, locale="en_US"))

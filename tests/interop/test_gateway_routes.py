@@ -51,7 +51,7 @@ def test_by_source_the_brokers_own_start_is_relayed(pair: Pair, tmp_path: Path) 
         routed(pair, tmp_path, f"match: {{sourceCIDR: [127.0.0.0/8]}}, {GREEN}") as gateway,
         Talker.dial(gateway.port) as client,
     ):
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         start = client.expect(amqp.ConnectionStart)
         assert str(start.server_properties.get("cluster_name")).startswith(pair.green.node.partition("@")[0])
         assert where(gateway) == "green"
@@ -64,7 +64,7 @@ def test_what_is_offered_is_what_all_that_may_be_chosen_offer(pair: Pair, tmp_pa
         Talker.dial(gateway.port) as client,
     ):
         for talker in (direct, client):
-            talker.octets(amqp.PROTOCOL_HEADER)
+            talker.raw(amqp.PROTOCOL_HEADER)
         theirs, ours = (talker.expect(amqp.ConnectionStart) for talker in (direct, client))
         assert sorted(ours.mechanisms.split()) == sorted(theirs.mechanisms.split()) == [b"AMQPLAIN", b"PLAIN"]
         assert ours.server_properties.get("capabilities") == theirs.server_properties.get("capabilities")
@@ -78,7 +78,7 @@ def test_amqplain_and_limits_of_ones_own(pair: Pair, tmp_path: Path) -> None:
         routed(pair, tmp_path, f"match: {{vhosts: [shop]}}, {GREEN}") as gateway,
         Talker.dial(gateway.port) as client,
     ):
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         client.expect(amqp.ConnectionStart)
         login = amqp.ConnectionStartOk(CAPABILITIES, "AMQPLAIN", amqplain_response("guest", "guest"), "en_US")
         tune = client.ask(login, amqp.ConnectionTune)
@@ -150,7 +150,7 @@ def refused(
 ) -> amqp.ConnectionClose:
     """What a client hears in the place of open-ok."""
     with Talker.dial(gateway.port) as client:
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         client.expect(amqp.ConnectionStart)
         login = amqp.ConnectionStartOk(properties, "PLAIN", plain_response(user, password), "en_US")
         tune = client.ask(login, amqp.ConnectionTune)
@@ -187,7 +187,7 @@ def test_a_mechanism_with_challenges(pair: Pair, tmp_path: Path) -> None:
         routed(pair, tmp_path, f"match: {{vhosts: [shop]}}, {GREEN}") as gateway,
         Talker.dial(gateway.port) as client,
     ):
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         client.expect(amqp.ConnectionStart)
         login = amqp.ConnectionStartOk(CAPABILITIES, "RABBIT-CR-DEMO", b"guest", "en_US")
         # It was not offered: RabbitMQ hangs up without a word then. The log has the reason.

@@ -175,7 +175,7 @@ def test_a_broker_that_cannot_be_trusted(secure: Secure, upstream: str, text: st
         serving(settings(secure.tls_port, upstream=upstream), folder=secure.folder) as running,
         running.dial() as client,
     ):
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         client.expect(amqp.ConnectionStart)
         close = client.ask(
             amqp.ConnectionStartOk(mechanism="PLAIN", response=b"\0guest\0guest"), amqp.ConnectionClose
@@ -189,7 +189,7 @@ def test_a_broker_that_cannot_be_trusted(secure: Secure, upstream: str, text: st
 
 
 def offered(client: Talker) -> list[bytes]:
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     return client.expect(amqp.ConnectionStart).mechanisms.split()
 
 

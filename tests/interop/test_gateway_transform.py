@@ -417,7 +417,7 @@ def test_a_dead_letter_leaves_rabbitmqs_permissions_but_not_the_prefix(
 
 def test_confirms_and_bodies_of_all_sizes(gate: InProcess) -> None:
     sizes = [0, 1, 4087, 4088, 4089, 8176, 131_064, 131_065, 400_000, 1 << 20]
-    octets = random.Random(1).randbytes(1 << 20)
+    data = random.Random(1).randbytes(1 << 20)
     queue = f"sizes-{secrets.token_hex(4)}"
     with Talker.dial(gate.port()) as talker:
         talker.open(vhost=VHOST, user="alice", frame_max=8192)
@@ -428,7 +428,7 @@ def test_confirms_and_bodies_of_all_sizes(gate: InProcess) -> None:
             properties = amqp.BasicProperties(
                 reply_to="replies", headers=Table.of({"h": "x" * (7000 if number % 2 else 1)})
             )
-            talker.publish(octets[:size], queue, properties=properties)
+            talker.publish(data[:size], queue, properties=properties)
             confirmed, message = 0, None
             while not confirmed or message is None:
                 _, method = talker.hear()
@@ -437,7 +437,7 @@ def test_confirms_and_bodies_of_all_sizes(gate: InProcess) -> None:
                 else:
                     message = talker.content_of(method)
             assert confirmed == number
-            assert message.body == octets[:size]
+            assert message.body == data[:size]
             assert message.header.properties == properties
             assert isinstance(message.method, amqp.BasicDeliver)
             assert (message.method.exchange, message.method.routing_key) == ("", queue)

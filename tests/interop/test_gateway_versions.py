@@ -93,11 +93,11 @@ def test_python_amqplibs_header_is_0_8(running: InProcess) -> None:
 def test_the_ambiguous_header_from_a_client_of_0_9_1(running: InProcess) -> None:
     """Its capabilities decide, so it is told in the words of 0-9-1: 0-9 has no 505."""
     with running.dial() as client:
-        client.octets(HEADER_0_9)
+        client.raw(HEADER_0_9)
         client.expect(amqp.ConnectionStart)
         tune = client.ask(
             amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"), amqp.ConnectionTune
         )
         client.say(amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, 0))
-        client.octets(b"\2\0\0\0\0\0\x0e" + bytes(14) + b"\xce")
+        client.raw(b"\2\0\0\0\0\0\x0e" + bytes(14) + b"\xce")
         assert client.expect(amqp.ConnectionClose).reply_code == 505

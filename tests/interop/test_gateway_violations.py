@@ -33,7 +33,7 @@ DIFFERENCES: dict[str, str] = {
     "open: publish on a closed channel, and no header yet": SOONER,
     "channel: body in one frame too long": SOONER,
     "tune: a third channel where two were agreed": SOONER,
-    "channel: header of twelve octets": CRASHES,
+    "channel: header of twelve bytes": CRASHES,
     "open: no such method on 0": CRASHES,
     "open: no such method on 1": CRASHES,
 }
@@ -64,11 +64,11 @@ limits: {{handshakeTimeout: {_HANDSHAKE}, drainTimeout: 1}}
 """
 
 
-def heard(octets: bytes) -> list[str]:
-    if octets.startswith(b"AMQP"):
-        return [f"header {octets[4:8].hex(' ')}", *heard(octets[8:])]
+def heard(data: bytes) -> list[str]:
+    if data.startswith(b"AMQP"):
+        return [f"header {data[4:8].hex(' ')}", *heard(data[8:])]
     decoder = FrameDecoder(0)
-    decoder.feed(octets)
+    decoder.feed(data)
     told = []
     while frame := decoder.next():
         told.append(line(frame.channel, decode_method(frame.payload)) if frame.type == 1 else str(frame))
@@ -79,19 +79,19 @@ def heard(octets: bytes) -> list[str]:
 def play(case: Case, port: int) -> list[str]:
     """What the client of the case hears, and whether its connection is still there then."""
     with Talker.dial(port) as client:
-        for octets in STAGES[case.stage]:
-            client.octets(octets)
-            if octets != m(0, TUNE_OK):
+        for raw in STAGES[case.stage]:
+            client.raw(raw)
+            if raw != m(0, TUNE_OK):
                 client.frame()
         told: list[str] = []
         sent = case.sent
         for first in (m(1, MISSING), m(1, CHANNEL_OPEN)):
             if case.stage == "channel" and sent.startswith(first):
                 # The rest is what a client says after it has heard of the close.
-                client.octets(first)
+                client.raw(first)
                 told += heard_frame(client)
                 sent = sent.removeprefix(first)
-        client.octets(sent)
+        client.raw(sent)
         client.sock.settimeout(_QUIET)
         got = bytearray(client.decoder.take_rest())
         try:

@@ -279,7 +279,7 @@ def test_the_same_answers_and_the_same_remains(
 def opening(port: int, user: str) -> Method:
     """The answer to connection.open."""
     with Talker.dial(port) as talker:
-        talker.octets(amqp.PROTOCOL_HEADER)
+        talker.raw(amqp.PROTOCOL_HEADER)
         talker.expect(amqp.ConnectionStart)
         tune = talker.ask(
             amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", plain_response(user, "secret"), "en_US"),

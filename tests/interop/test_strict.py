@@ -23,7 +23,7 @@ def strict(rabbitmq: RabbitMQ) -> Iterator[StrictListener]:
 
 def shaken(talker: Talker) -> amqp.ConnectionTune:
     """A client's handshake up to tune."""
-    talker.octets(amqp.PROTOCOL_HEADER)
+    talker.raw(amqp.PROTOCOL_HEADER)
     talker.expect(amqp.ConnectionStart)
     start_ok = amqp.ConnectionStartOk(mechanism="PLAIN", response=b"\0guest\0guest", locale="en_US")
     return talker.ask(start_ok, amqp.ConnectionTune)
@@ -32,7 +32,7 @@ def shaken(talker: Talker) -> amqp.ConnectionTune:
 @pytest.mark.parametrize("header", [b"\1\1\x08\0", b"\1\1\x09\1", b"\1\1\0\x09", b"\1\1\0\x0a", b"\0\1\0\0"])
 def test_other_headers_are_answered_with_its_own(strict: StrictListener, header: bytes) -> None:
     with Talker.dial(strict.port) as talker:
-        talker.octets(b"AMQP" + header)
+        talker.raw(b"AMQP" + header)
         assert talker.exactly(8) == amqp.PROTOCOL_HEADER
         talker.expect_end()
     assert strict.refused == [b"AMQP" + header]
@@ -86,7 +86,7 @@ def test_what_comes_with_tune_ok_is_relayed(strict: StrictListener) -> None:
         tune = shaken(talker)
         tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, 0)
         rest = method_frame(0, amqp.ConnectionOpen(virtual_host="/")) + method_frame(1, amqp.ChannelOpen())
-        talker.octets(method_frame(0, tune_ok) + rest)
+        talker.raw(method_frame(0, tune_ok) + rest)
         talker.expect(amqp.ConnectionOpenOk)
         talker.expect(amqp.ChannelOpenOk, 1)
         talker.bye()

@@ -32,7 +32,7 @@ def records(folder: Path, sort: Sort) -> list[Record]:
 def sums(usage: Iterable[Record], *columns: str) -> dict[tuple[object, ...], tuple[int, int]]:
     """Messages and bytes of usage by these columns; requests, of what carries no messages."""
     messages: Counter[tuple[object, ...]] = Counter()
-    octets: Counter[tuple[object, ...]] = Counter()
+    byte_count: Counter[tuple[object, ...]] = Counter()
     for one in usage:
         key = tuple(one[column] for column in columns)
         count, requests, size = one["messages"], one["requests"], one["bytes"]
@@ -41,5 +41,5 @@ def sums(usage: Iterable[Record], *columns: str) -> dict[tuple[object, ...], tup
         assert isinstance(size, int)
         assert count in (0, requests)
         messages[key] += requests
-        octets[key] += size
-    return {key: (messages[key], octets[key]) for key in messages}
+        byte_count[key] += size
+    return {key: (messages[key], byte_count[key]) for key in messages}

@@ -67,7 +67,7 @@ class Broker010:
 
     def flush(self) -> None:
         """Send what there is."""
-        self.talker.octets(self.connection.take_output())
+        self.talker.raw(self.connection.take_output())
 
     def expect(self, kind: type[C]) -> C:
         """The next control of the connection's, which must be of this kind."""

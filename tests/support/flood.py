@@ -32,7 +32,7 @@ class CountingBroker:
     """Opens every connection and its channel, and counts the bytes that come afterwards."""
 
     door: Doorway = attrs.field(factory=Doorway)
-    octets: int = 0
+    byte_count: int = 0
     _selector: selectors.BaseSelector = attrs.field(factory=selectors.DefaultSelector)
     _over: threading.Event = attrs.field(factory=threading.Event)
     _threads: list[threading.Thread] = attrs.field(factory=list)
@@ -41,7 +41,7 @@ class CountingBroker:
     @property
     def messages(self) -> int:
         """How many have arrived."""
-        return self.octets // len(MESSAGE)
+        return self.byte_count // len(MESSAGE)
 
     def __enter__(self) -> Self:
         for work in (self._accept, self._count):
@@ -79,7 +79,7 @@ class CountingBroker:
                 data = key.fileobj.recv(1 << 18)  # type: ignore[union-attr]
                 if not data:
                     self._selector.unregister(key.fileobj)
-                self.octets += len(data)
+                self.byte_count += len(data)
 
 
 @attrs.define(eq=False)

@@ -57,7 +57,7 @@ class Peer010:
         assert isinstance(said, kind), said
         return said
 
-    def octets(self, count: int) -> bytes:
+    def raw(self, count: int) -> bytes:
         """The next bytes as they come: nothing that is kept may be before them."""
         assert not self._heard
         data = b""
@@ -79,7 +79,7 @@ class Peer010:
 def greet(broker: Talker) -> Peer010:
     """A broker that hears the protocol header, and says start."""
     peer = Peer010(broker)
-    assert peer.octets(len(HEADER)) == HEADER
+    assert peer.raw(len(HEADER)) == HEADER
     peer.say(HEADER, START)
     # The gateway's own words have no header.
     peer._splitter = Splitter(header=False)

@@ -108,13 +108,13 @@ class Talker:
 
     # -- saying ------------------------------------------------------------------------------------
 
-    def octets(self, data: bytes) -> None:
+    def raw(self, data: bytes) -> None:
         """Send bytes as they are."""
         self.sock.sendall(data)
 
     def say(self, method: Method, channel: int = 0) -> None:
         """Send a method."""
-        self.octets(method_frame(channel, method, self.dialect))
+        self.raw(method_frame(channel, method, self.dialect))
 
     def publish(
         self,
@@ -139,7 +139,7 @@ class Talker:
         channel: int = 1,
     ) -> None:
         """A method with its content."""
-        self.octets(
+        self.raw(
             content_frames(
                 channel, method, properties or amqp.BasicProperties(), body, self.frame_max, self.dialect
             )
@@ -287,7 +287,7 @@ class Talker:
         channels: int = 1,
     ) -> amqp.ConnectionTune:
         """A client's half of the handshake, up to open channels 1 to `channels`; what was offered."""
-        self.octets(amqp.PROTOCOL_HEADER)
+        self.raw(amqp.PROTOCOL_HEADER)
         self.expect(amqp.ConnectionStart)
         start_ok = amqp.ConnectionStartOk(
             client_properties=properties,

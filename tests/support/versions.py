@@ -49,7 +49,7 @@ SPOKEN = {
 def greet(client: Talker, spoken: Spoken, header: bytes | None = None) -> None:
     """Say the protocol header of a version."""
     client.dialect = spoken.dialect
-    client.octets(header or spoken.header)
+    client.raw(header or spoken.header)
 
 
 def log_in(client: Talker, spoken: Spoken, *, mechanism: str = "PLAIN", response: bytes = GUEST) -> Method:

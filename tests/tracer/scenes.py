@@ -133,7 +133,7 @@ def opened(stage: Stage, *, is_known: bool) -> tuple[Talker, Talker]:
     A broker whose start is not known is dialled before the client hears start.
     """
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     if not is_known:
         broker = stage.broker()
         broker.greet()

@@ -180,7 +180,7 @@ def test_an_exception_on_the_console_is_indented() -> None:
 
 
 @pytest.mark.parametrize("format_", logs.FORMATS)
-def test_octets_that_are_no_text_can_be_written(format_: logs.Format) -> None:
+def test_bytes_that_are_no_text_can_be_written(format_: logs.Format) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     logs.set_up(format_, stream=stream)
     logging.getLogger("x").info("key %s", "caf\u00e9 \udcff")

@@ -63,9 +63,9 @@ class Line:
         self.is_ending = False
         self.is_ended = False
 
-    def send(self, octets: bytes) -> None:
+    def send(self, data: bytes) -> None:
         try:
-            self._socket.sendall(octets)
+            self._socket.sendall(data)
         except OSError:
             self.is_ended = self.is_ending = True
 

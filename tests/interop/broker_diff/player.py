@@ -99,7 +99,7 @@ class Player:
                 self._await(line, step, step.answers)
             case Raw():
                 line = self._line(step.client, step.channel)
-                line.send(step.octets)
+                line.send(step.data)
                 self._await(line, step, step.answers)
             case Receive():
                 line = self._line(step.client, step.channel)

@@ -73,7 +73,7 @@ class Raw(Step):
     """Send bytes and wait for `answers` answers on `channel`."""
 
     channel: int
-    octets: bytes
+    data: bytes
     answers: int = 0
 
 
@@ -180,8 +180,8 @@ class On:
 
         return Publish(self.client, self.channel, made, body, properties, answers)
 
-    def raw(self, octets: bytes, answers: int = 0) -> Raw:
-        return Raw(self.client, self.channel, octets, answers)
+    def raw(self, data: bytes, answers: int = 0) -> Raw:
+        return Raw(self.client, self.channel, data, answers)
 
     def receive(self, count: int = 1, keep: tuple[str, str] | None = None) -> Receive:
         return Receive(self.client, self.channel, count, keep)

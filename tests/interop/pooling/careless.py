@@ -35,7 +35,7 @@ class _Link:
 
     def send(self, kind: int, number: int, payload: bytes) -> None:
         with self.lock, contextlib.suppress(OSError):
-            self.talker.octets(encode_frame(kind, number, payload))
+            self.talker.raw(encode_frame(kind, number, payload))
 
     def relay(self) -> None:
         """Down to the clients, until the end."""
@@ -46,14 +46,14 @@ class _Link:
                     # Whoever it is for, everybody hears it.
                     for guest in {id(guest): guest for guest, _ in list(self.seats.values())}.values():
                         with contextlib.suppress(OSError):
-                            guest.talker.octets(encode_frame(frame.type, 0, frame.payload))
+                            guest.talker.raw(encode_frame(frame.type, 0, frame.payload))
                     continue
                 seat = self.seats.get(frame.channel)
                 if frame.type == amqp.FRAME_METHOD and frame.payload[:4] == b"\0\x14\0\x29":
                     self.seats.pop(frame.channel, None)
                 if seat is not None and not seat[0].gone:
                     with contextlib.suppress(OSError):
-                        seat[0].talker.octets(encode_frame(frame.type, seat[1], frame.payload))
+                        seat[0].talker.raw(encode_frame(frame.type, seat[1], frame.payload))
 
 
 class Careless:

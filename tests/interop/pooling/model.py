@@ -324,14 +324,14 @@ class Client:
         """Without a word, or in the middle of a message whose first `half[2]` bytes are said."""
         if half is not None:
             channel, queue, cut = half
-            octets = content_frames(
+            data = content_frames(
                 channel.number,
                 amqp.BasicPublish(routing_key=queue),
                 amqp.BasicProperties(),
                 b"half of a message" * 1000,
                 4096,
             )
-            self.talker.octets(octets[: cut % len(octets)])
+            self.talker.raw(data[: cut % len(data)])
         (self.talker.reset if reset else self.talker.close)()
         self._over()
 
@@ -347,11 +347,11 @@ class Client:
         self.talker.close()
         self._over()
 
-    def err_all(self, channel: Channel, octets: bytes, code: int, words: str) -> None:
+    def err_all(self, channel: Channel, data: bytes, code: int, words: str) -> None:
         """Something that ends the connection, with this code and these words in the text."""
         for each in self.channels.values():
             each.release()
-        self.talker.octets(octets)
+        self.talker.raw(data)
         close, _ = self.until(0, amqp.ConnectionClose)
         assert isinstance(close, amqp.ConnectionClose)
         if close.reply_code != code or words not in close.reply_text:

@@ -75,7 +75,7 @@ def test_an_error_in_the_middle_of_work(place: Place) -> None:
     client.ask(amqp.BasicConsume(queue="work", consumer_tag="w"), amqp.BasicConsumeOk, 1)
     for _ in range(5):
         client.expect_content(amqp.BasicDeliver)
-    client.octets(
+    client.raw(
         method_frame(1, amqp.BasicAck(1))
         + method_frame(1, amqp.QueueDeclare(queue="nothing", passive=True))
         + content_frames(1, amqp.BasicPublish(routing_key="work"), amqp.BasicProperties(), b"late", 4096)
@@ -125,13 +125,13 @@ CONNECTION_ERRORS: dict[str, tuple[int, bytes]] = {
 
 @pytest.mark.parametrize("what", CONNECTION_ERRORS)
 def test_an_error_ends_one_connection(place: Place, same: Same, what: str) -> None:
-    code, octets = CONNECTION_ERRORS[what]
+    code, data = CONNECTION_ERRORS[what]
     bystander, other, client = place.bystander(), place.client(), place.client()
     place.together(3)
     links = place.connections()
     client.ask(amqp.QueueDeclare(queue="there"), amqp.QueueDeclareOk, 1)
     client.ask(TAG, amqp.BasicConsumeOk, 1)
-    client.octets(octets)
+    client.raw(data)
     close = end_of(client)
     assert close.reply_code == code, close
     same(unquoted([str(close)]))
@@ -150,15 +150,15 @@ def header(flags: int, properties: bytes, size: int = 1) -> bytes:
     return m(PUBLISH) + encode_frame(FRAME_HEADER, 1, payload) + b"\x03\0\1\0\0\0\1x\xce"
 
 
-def table(octets: bytes) -> bytes:
-    return struct.pack(">I", len(octets)) + octets
+def table(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
 
 
 #: A property list that cannot be read: RabbitMQ's reader, or its queue, dies of them.
 MALFORMED: dict[str, bytes] = {
     "a text longer than all": header(0x8000, b"\xffab"),
     "no text": header(0x8000, b""),
-    "octets behind the properties": header(0x8000, b"\x01a" + b"trailing"),
+    "bytes behind the properties": header(0x8000, b"\x01a" + b"trailing"),
     "a table longer than all": header(0x2000, b"\0\0\xff\xffxx"),
     "a field without a type": header(0x2000, table(b"\x01a")),
     "an unknown type": header(0x2000, table(b"\x01a?1234")),
@@ -181,7 +181,7 @@ def test_a_malformed_content_header(place: Place, what: str) -> None:
     client.ask(amqp.QueueDeclare(queue="there"), amqp.QueueDeclareOk, 1)
     bystander.lives()
     # A good message is before it and one behind it, and another client's frames are between.
-    client.octets(message(PUBLISH) + MALFORMED[what] + message(PUBLISH))
+    client.raw(message(PUBLISH) + MALFORMED[what] + message(PUBLISH))
     assert client.expect(amqp.ConnectionClose).reply_code in (501, 502, 505, 541)
     client.say(amqp.ConnectionCloseOk())
     bystander.lives()

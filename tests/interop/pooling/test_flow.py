@@ -89,7 +89,7 @@ def test_a_publisher_that_does_not_read_its_confirms(place: Place) -> None:
     messages = 20_000
     message = content_frames(1, amqp.BasicPublish(), amqp.BasicProperties(), b"x" * 100, 4096)
     for _ in range(messages // 100):
-        slow.octets(message * 100)
+        slow.raw(message * 100)
         bystander.lives()
     all_confirmed(slow, messages)
     bystander.leave()
@@ -142,10 +142,10 @@ def test_a_large_message_in_the_middle_of_work(place: Place) -> None:
     large = random.Random(7).randbytes(3 << 20)
     publish = amqp.BasicPublish(routing_key="large")
     other = frames_of(content_frames(2, publish, amqp.BasicProperties(), b"y" * 300_000, 131072))
-    client.octets(b"".join(other[:3]))
+    client.raw(b"".join(other[:3]))
     bystander.lives()
     client.publish(large, "large")
-    client.octets(b"".join(other[3:]))
+    client.raw(b"".join(other[3:]))
     bystander.lives()
     client.say(amqp.BasicAck(1), 1)
     client.ask(amqp.BasicConsume(queue="large", no_ack=True), amqp.BasicConsumeOk, 2)

@@ -132,8 +132,8 @@ CONVERSATIONS: dict[str, bytes] = {
     "an unknown class": encode_frame(1, 1, b"\0\xff\0\x0a"),
     "a method of two bytes": encode_frame(1, 1, b"\0\x3c"),
     "a method that goes on": m(amqp.BasicQos())[:-1] + b"x\xce",
-    "octets behind a method": encode_frame(1, 1, m(amqp.BasicQos())[7:-1] + b"more"),
-    "octets behind an ack": encode_frame(1, 1, m(amqp.BasicAck(1))[7:-1] + b"more"),
+    "bytes behind a method": encode_frame(1, 1, m(amqp.BasicQos())[7:-1] + b"more"),
+    "bytes behind an ack": encode_frame(1, 1, m(amqp.BasicAck(1))[7:-1] + b"more"),
     "half an ack": encode_frame(1, 1, m(amqp.BasicAck(1))[7:-3]),
     "a frame of type 4": encode_frame(4, 1, b"x"),
     "a heartbeat on a channel": encode_frame(8, 1, b""),
@@ -353,7 +353,7 @@ def hear(client: Talker) -> None:
             client.frame()
 
 
-def converse(place: Place, octets: bytes, end: str, *, is_kept: bool) -> None:
+def converse(place: Place, data: bytes, end: str, *, is_kept: bool) -> None:
     client = place.client(channels=2)
     place.clients.remove(client)
     with client:
@@ -362,7 +362,7 @@ def converse(place: Place, octets: bytes, end: str, *, is_kept: bool) -> None:
             consume = amqp.BasicConsume(queue="there", consumer_tag="kept")
             client.ask(consume, amqp.BasicConsumeOk, 2)
         with contextlib.suppress(OSError):
-            client.octets(octets)
+            client.raw(data)
         if end == "waits":
             hear(client)
         if end == "resets":

@@ -136,7 +136,7 @@ def test_a_password_that_plain_cannot_say(place: Place, user: str) -> None:
     """A NUL ends the password in PLAIN; AMQPLAIN counts its bytes."""
     put_user(place.rabbitmq, r"with\0nul")
     client = place.dial()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     client.expect(amqp.ConnectionStart)
     response = amqplain_response(user, "with\0nul")
     tune = client.ask(

@@ -42,11 +42,11 @@ def test_nothing_is_left_of_one_that_vanishes(
     links = place.connections()
     client.ask(amqp.QueueDeclare(queue="there"), amqp.QueueDeclareOk, 1)
     for _ in range(3):
-        client.octets(LONG)
+        client.raw(LONG)
     client.ask(TAG, amqp.BasicConsumeOk, 1)
     for _ in range(3):
         client.expect_content(amqp.BasicDeliver)
-    client.octets(LONG + CUTS[cut])
+    client.raw(LONG + CUTS[cut])
     client.expect_content(amqp.BasicDeliver)
     leave(client)
     for _ in range(3):
@@ -76,7 +76,7 @@ def test_many_vanish_in_the_middle_of_messages(place: Place) -> None:
     before = channels_of(place)
     for number in range(60):
         client = place.client(channels=2)
-        client.octets(LONG + LONG[: number * len(LONG) // 60])
+        client.raw(LONG + LONG[: number * len(LONG) // 60])
         (client.close if number % 2 else client.reset)()
         bystander.lives()
     # A client may have gone before its first message was read; none of a second one is there.

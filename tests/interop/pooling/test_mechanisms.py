@@ -14,7 +14,7 @@ from tests.support.talker import CAPABILITIES
 @pytest.mark.parametrize("properties", [CAPABILITIES, Table()], ids=["told of failures", "not told"])
 def test_a_mechanism_that_is_not_offered(place: Place, mechanism: str, properties: Table) -> None:
     client = place.dial()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     client.expect(amqp.ConnectionStart)
     client.say(amqp.ConnectionStartOk(properties, mechanism, b"response", "en_US"))
     assert list(client.all()) == []

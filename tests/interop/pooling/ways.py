@@ -218,13 +218,13 @@ def refused(
     return close
 
 
-def frames_of(octets: bytes) -> list[bytes]:
+def frames_of(data: bytes) -> list[bytes]:
     """Bytes of whole frames, each by itself."""
     frames = []
-    while octets:
-        size = 8 + int.from_bytes(octets[3:7], "big")
-        frames.append(octets[:size])
-        octets = octets[size:]
+    while data:
+        size = 8 + int.from_bytes(data[3:7], "big")
+        frames.append(data[:size])
+        data = data[size:]
     return frames
 
 

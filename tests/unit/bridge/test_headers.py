@@ -41,7 +41,7 @@ def means(said: Field, heard: Field) -> bool:
         case None:
             return now is None or now == ""
         case str() | bytes():
-            return octets(was) == octets(now)
+            return raw(was) == raw(now)
         case Decimal():
             return now in (was, str(was)) or now == float(was)
         case float():
@@ -51,7 +51,7 @@ def means(said: Field, heard: Field) -> bool:
     return now in (was, str(was))
 
 
-def octets(text: object) -> bytes:
+def raw(text: object) -> bytes:
     assert isinstance(text, str | bytes)
     return text.encode() if isinstance(text, str) else text
 

@@ -70,8 +70,8 @@ def test_a_peer_is_told_what_it_has_said(dialect: Dialect, name: str, data: st.D
         )
     if name in ASKED_BY:
         peer.to_canonical(ASKED_BY[name].encode(), Role.CLIENT)
-    octets = method.encode(dialect)
-    assert peer.from_canonical(peer.to_canonical(octets, Role.CLIENT)) == octets
+    raw = method.encode(dialect)
+    assert peer.from_canonical(peer.to_canonical(raw, Role.CLIENT)) == raw
 
 
 def test_a_client_of_0_8_is_told_its_own_version_and_no_capabilities() -> None:
@@ -300,11 +300,11 @@ class TestOtherClasses:
     def test_are_carried_between_those_that_have_them(self) -> None:
         old, new = interpreter_for(LEGACY_CLIENT), interpreter_for(dialects.LEGACY_CLIENT_0_9)
         consume = v0_8.FileConsume(queue="q", consumer_tag="c", no_ack=True)
-        octets = new.from_canonical(old.to_canonical(consume.encode(), Role.CLIENT))
-        assert decode_method(octets, dialects.LEGACY_CLIENT_0_9) == v0_9.FileConsume(
+        data = new.from_canonical(old.to_canonical(consume.encode(), Role.CLIENT))
+        assert decode_method(data, dialects.LEGACY_CLIENT_0_9) == v0_9.FileConsume(
             queue="q", consumer_tag="c", no_ack=True
         )
-        assert old.from_canonical(new.to_canonical(octets, Role.CLIENT)) == consume.encode()
+        assert old.from_canonical(new.to_canonical(data, Role.CLIENT)) == consume.encode()
 
     def test_a_filter_is_not_left_out(self) -> None:
         consume = v0_9.StreamConsume(queue="q", filter=Table.of({"a": 1}))

@@ -85,24 +85,24 @@ class Client:
         properties: amqp.BasicProperties | None = None,
     ) -> list[tuple[object, ...]]:
         method = amqp.BasicPublish(0, exchange, key, mandatory)
-        octets = self.connection.send_content(channel, method, properties or amqp.BasicProperties(), body)
-        return self.feed(octets)
+        data = self.connection.send_content(channel, method, properties or amqp.BasicProperties(), body)
+        return self.feed(data)
 
-    def feed(self, octets: bytes) -> list[tuple[object, ...]]:
-        for _ in self.session.receive(octets):
+    def feed(self, data: bytes) -> list[tuple[object, ...]]:
+        for _ in self.session.receive(data):
             pass
         return self.read()
 
     def read(self) -> list[tuple[object, ...]]:
         """What the broker has sent by now."""
-        octets = self.session.outbox.take()
-        if self.session.outbox.sent(len(octets)):
+        data = self.session.outbox.take()
+        if self.session.outbox.sent(len(data)):
             self.session.resume()
-        return self.events(octets)
+        return self.events(data)
 
-    def events(self, octets: bytes) -> list[tuple[object, ...]]:
+    def events(self, data: bytes) -> list[tuple[object, ...]]:
         found: list[tuple[object, ...]] = []
-        for event in self.connection.receive(octets):
+        for event in self.connection.receive(data):
             if isinstance(event, MethodReceived):
                 found.append((event.channel, event.method))
                 if isinstance(event.method, amqp.ChannelClose):

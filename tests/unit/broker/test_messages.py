@@ -54,9 +54,9 @@ def test_a_message_counts_once_however_many_hold_it() -> None:
 
 def test_size() -> None:
     properties = BasicProperties(headers=Table.of({"a": [1, {"b": "x" * 1000}]}))
-    octets = len(properties.encode()) - len(BasicProperties().encode())
+    data = len(properties.encode()) - len(BasicProperties().encode())
     message = make_message("", "", properties, b"12345")
-    assert message.size == EMPTY + 5 + octets + 4 * ENTRY_OVERHEAD
+    assert message.size == EMPTY + 5 + data + 4 * ENTRY_OVERHEAD
 
 
 def test_room() -> None:

@@ -47,8 +47,8 @@ class TrioClient:
 
     async def publish(self, key: str, body: bytes, properties: amqp.BasicProperties | None = None) -> None:
         method = amqp.BasicPublish(routing_key=key)
-        octets = self.connection.send_content(1, method, properties or amqp.BasicProperties(), body)
-        await self.stream.send_all(octets)
+        data = self.connection.send_content(1, method, properties or amqp.BasicProperties(), body)
+        await self.stream.send_all(data)
 
     async def event(self) -> Event | None:
         """The next event; None if the broker has hung up."""

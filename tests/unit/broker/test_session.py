@@ -76,7 +76,7 @@ def test_byte_by_byte() -> None:
     """However the bytes are cut, the answers are the same."""
     state = new_state()
     whole, bits = Client(state), Client(state)
-    octets = b"".join(
+    data = b"".join(
         method_frame(1, method)
         for method in (
             amqp.QueueDeclare(queue="q", exclusive=False),
@@ -85,9 +85,9 @@ def test_byte_by_byte() -> None:
             amqp.QueueDeclare(queue="nope", passive=True),
         )
     )
-    expected = whole.feed(octets)
+    expected = whole.feed(data)
     assert len(expected) == 4
-    assert [answer for n in range(len(octets)) for answer in bits.feed(octets[n : n + 1])] == expected
+    assert [answer for n in range(len(data)) for answer in bits.feed(data[n : n + 1])] == expected
 
 
 def test_it_is_over_when_both_have_said_so() -> None:
@@ -246,9 +246,9 @@ class TestCongestion:
         assert isinstance(answer, amqp.QueueDeclareOk)
         assert answer.message_count == 20 - waiting // len(self.BODY)
         got = 0
-        while octets := slow.session.outbox.take():
-            got += len(bodies(slow.events(octets)))
-            if slow.session.outbox.sent(len(octets)):
+        while data := slow.session.outbox.take():
+            got += len(bodies(slow.events(data)))
+            if slow.session.outbox.sent(len(data)):
                 slow.session.resume()
         assert got == 20
         assert not slow.session.outbox.is_congested

@@ -49,8 +49,8 @@ class Server:
     async def run(self) -> None:
         while data := await self.stream.receive_some():
             for event in self.connection.receive(data):
-                for octets in self.answers(event):
-                    await self.stream.send_all(octets)
+                for raw in self.answers(event):
+                    await self.stream.send_all(raw)
             if self.connection.is_closed:
                 await self.stream.aclose()
                 return

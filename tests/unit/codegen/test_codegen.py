@@ -297,7 +297,7 @@ def test_neighbours_of_fixed_size_share_a_struct() -> None:
     assert (last.format, last.size) == ("QB", 9)
 
 
-def test_bits_share_an_octet_until_something_else_comes() -> None:
+def test_bits_share_a_byte_until_something_else_comes() -> None:
     (run,) = steps(fields(*["bit"] * 9, "octet", "bit"))
     assert isinstance(run, Run)
     assert run.format == "BBBB"

@@ -233,8 +233,8 @@ def told(module: ModuleType, data: bytes, cuts: list[int], burst: float) -> tupl
     made.most_body = 20
     made.channels.open(2, 77)
     book: list[reference.Meter] = []
-    messages, octets = (module.Bucket(1.0, burst),), (module.Bucket(1.0, 3 * burst),)
-    control = {flow_key(key): module.Flow(messages, octets) for key in "kj"}
+    messages, byte_count = (module.Bucket(1.0, burst),), (module.Bucket(1.0, 3 * burst),)
+    control = {flow_key(key): module.Flow(messages, byte_count) for key in "kj"}
     for key, flow in control.items():
         flow.meter = module.Meter(key, book)
         assert made.flows is not None
@@ -246,14 +246,14 @@ def told(module: ModuleType, data: bytes, cuts: list[int], burst: float) -> tupl
     sums = [(meter.row, meter.read()) for meter in book]
     # Whatever was declared: what counts has come.
     assert sum(bytes_ for _, (_, bytes_, _, _, _) in sums) == made.body_bytes <= len(data)
-    assert 3 * burst - octets[0].tokens <= len(data)
+    assert 3 * burst - byte_count[0].tokens <= len(data)
     return (
         seen,
         claimed,
         (made.messages, made.body_bytes, made.dropped, made.frames, made.ready_at, made.held_since),
         [(flow.messages, flow.body_bytes) for flow in control.values()],
         sums,
-        (messages[0].tokens, octets[0].tokens),
+        (messages[0].tokens, byte_count[0].tokens),
     )
 
 

@@ -741,7 +741,7 @@ def test_a_broker_that_breaks_the_frames_is_the_links_handlers(
     assert handler.upcalls == handler.ends == []
 
 
-def test_a_payload_of_frame_max_octets_passes(pool: Pool) -> None:
+def test_a_payload_of_frame_max_bytes_passes(pool: Pool) -> None:
     """As with RabbitMQ; one octet more is ``TOO_LARGE``."""
     broker, keeper = pool.link()
     client, handler = pool.join(keeper)

@@ -76,11 +76,11 @@ def test_sums_are_what_passed_however_it_is_cut_and_read(
             assert seen.forwarded == data
             data = b""
             for meter in book:
-                count, octets, first, last, largest = meter.read()
+                count, raw, first, last, largest = meter.read()
                 assert first == last == at
                 assert largest == lengths.pop(meter.row)
                 was = sums.get(meter.row, (0, 0))
-                sums[meter.row] = was[0] + count, was[1] + octets
+                sums[meter.row] = was[0] + count, was[1] + raw
             book.clear()
         for row in ("ab", "c"):
             bodies = [body for key, body, _ in messages if key in row]

@@ -245,7 +245,7 @@ def test_many_flows_stay_bounded_and_the_latest_stays(scanner: ModuleType) -> No
     assert drive(scanner, up, publish(key=str(3 * bound - 1))).upcalls == []
 
 
-def test_long_keys_are_bounded_in_octets(scanner: ModuleType) -> None:
+def test_long_keys_are_bounded_in_bytes(scanner: ModuleType) -> None:
     table = scanner.FlowTable()
     for n in range(8000):
         table.install(b"%0500d" % n, scanner.Flow())
@@ -756,7 +756,7 @@ def test_an_empty_bucket_stops_before_the_publish_and_says_when(scanner: ModuleT
     assert up.held_since == 100.15
 
 
-def test_a_large_body_takes_an_octet_bucket_below_zero_once(scanner: ModuleType) -> None:
+def test_a_large_body_takes_a_byte_bucket_below_zero_once(scanner: ModuleType) -> None:
     bucket = scanner.Bucket(1000.0, 500.0)
     up = lane(scanner, flows=True)
     assert up.flows is not None
@@ -1048,23 +1048,23 @@ def neighbours(
     made = lane(module, flows=True, out=52)
     made.channels.open(2, 77)
     book: list[reference.Meter] = []
-    messages, octets = (module.Bucket(1.0, burst),), (module.Bucket(1.0, 4 * burst),)
+    messages, byte_count = (module.Bucket(1.0, burst),), (module.Bucket(1.0, 4 * burst),)
     flows = {
-        "a": module.Flow(messages, octets),
-        "bb": module.Flow(messages, octets),
-        "a longer key": module.Flow(messages, octets, peek_headers=(b"CC",)),
-        "a loNGer key": module.Flow(messages, octets),
-        LONG: module.Flow(messages, octets),
-        "slower": module.Flow((module.Bucket(1.0, 5.0),), octets),
+        "a": module.Flow(messages, byte_count),
+        "bb": module.Flow(messages, byte_count),
+        "a longer key": module.Flow(messages, byte_count, peek_headers=(b"CC",)),
+        "a loNGer key": module.Flow(messages, byte_count),
+        LONG: module.Flow(messages, byte_count),
+        "slower": module.Flow((module.Bucket(1.0, 5.0),), byte_count),
         "smaller": module.Flow(messages, (module.Bucket(1.0, 9.0),)),
-        "sampled": module.Flow(messages, octets, 1, Show.METHOD),
-        "dropped": module.Flow(messages, octets, drop=True),
-        "captured": module.Flow(messages, octets),
-        "captured shut": module.Flow(messages, octets),
-        "rewritten": module.Flow(messages, octets),
-        "samples": module.Flow(messages, octets),
-        "stamped": module.Flow(messages, octets, peek_contexts=1),
-        "stamped others": module.Flow(messages, octets),
+        "sampled": module.Flow(messages, byte_count, 1, Show.METHOD),
+        "dropped": module.Flow(messages, byte_count, drop=True),
+        "captured": module.Flow(messages, byte_count),
+        "captured shut": module.Flow(messages, byte_count),
+        "rewritten": module.Flow(messages, byte_count),
+        "samples": module.Flow(messages, byte_count),
+        "stamped": module.Flow(messages, byte_count, peek_contexts=1),
+        "stamped others": module.Flow(messages, byte_count),
     }
     flows["rewritten"].rewrite_by(rewriting(module))
     for key, every in (("samples", 2), ("stamped", 2), ("stamped others", 1)):

@@ -366,18 +366,18 @@ def test_what_is_whole_never_leaves_a_message_half_way(data: bytes, more: st.Dat
 # -- properties ----------------------------------------------------------------------------------
 
 
-def decodes(octets: bytes) -> bool:
+def decodes(data: bytes) -> bool:
     try:
-        amqp.BasicProperties.decode(octets, 0, len(octets))
+        amqp.BasicProperties.decode(data, 0, len(data))
     except ProtocolViolation:
         return False
     return True
 
 
-def checks(octets: bytes) -> set[bool]:
-    found = {properties.are_properties(octets, 0, len(octets))}
+def checks(data: bytes) -> set[bool]:
+    found = {properties.are_properties(data, 0, len(data))}
     if compiled is not None:
-        found.add(compiled.are_properties(octets, 0, len(octets)))
+        found.add(compiled.are_properties(data, 0, len(data)))
     return found
 
 
@@ -410,11 +410,11 @@ values = st.recursive(
 def test_properties_are_taken_for_such_exactly_where_they_decode(
     made: amqp.BasicProperties, seed: int
 ) -> None:
-    octets = bytearray(made.encode())
-    assert checks(bytes(octets)) == {decodes(bytes(octets))}
+    data = bytearray(made.encode())
+    assert checks(bytes(data)) == {decodes(bytes(data))}
     rng = random.Random(seed)
     for _ in range(5):
-        changed = bytearray(octets)
+        changed = bytearray(data)
         for _ in range(rng.randint(1, 3)):
             at = rng.randrange(len(changed))
             changed[at] = rng.choice(

@@ -45,7 +45,7 @@ class Stage:
         """A client that has heard start, and its broker, which was dialled for it."""
         self.forget()
         client = self.client(**options)
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         broker = self.broker()
         broker.greet()
         client.expect(amqp.ConnectionStart)
@@ -174,9 +174,9 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Opens:
 
 
 def open_channel(client: Talker, broker: Talker, number: int) -> None:
-    client.octets(encode_frame(1, number, bytes.fromhex("0014000a00")))
+    client.raw(encode_frame(1, number, bytes.fromhex("0014000a00")))
     assert broker.frame() == (1, number, bytes.fromhex("0014000a00"))
-    broker.octets(encode_frame(1, number, OPEN_OK[broker.dialect.version]))
+    broker.raw(encode_frame(1, number, OPEN_OK[broker.dialect.version]))
     assert client.frame() == (1, number, OPEN_OK[client.dialect.version])
 
 

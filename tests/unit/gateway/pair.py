@@ -39,7 +39,7 @@ class Scene:
     def greeted(self) -> Talker:
         """A client that has heard start, made of what the first broker offers."""
         client = self.guests.enter_context(self.running.dial())
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         with self.doors[0].accept() as asked:
             asked.greet()
             asked.expect_end()

@@ -67,13 +67,13 @@ def test_a_message_that_is_too_large_closes_its_channel_and_no_other(
     data = claim(size)
     if how == "apart":
         half = data.index(b"\x02\x00\x01")
-        client.octets(data[:half] + method_frame(2, amqp.BasicQos()) + data[half:])
+        client.raw(data[:half] + method_frame(2, amqp.BasicQos()) + data[half:])
         broker.expect(amqp.BasicQos, 2)
     elif how == "bytes":
         for at in range(len(data)):
-            client.octets(data[at : at + 1])
+            client.raw(data[at : at + 1])
     else:
-        client.octets(data)
+        client.raw(data)
     closed(client, broker, size, 10)
     client.publish(b"0123456789", "a", channel=2)
     assert broker.expect_content(amqp.BasicPublish, 2).body == b"0123456789"
@@ -90,7 +90,7 @@ def test_a_message_that_is_too_large_is_recorded_and_tapped(
     stage = audited(limits=SMALL)
     client, broker = stage.opened()
     watch = tap(stage)
-    client.octets(claim(size, exchange="x"))
+    client.raw(claim(size, exchange="x"))
     closed(client, broker, size, 10)
     [shown] = [one for one in watch.items() if one["operation"] == "basic.publish"]
     assert of(shown, "verdict", "rule", "exchange") == ("deny", "maxMessageBytes", "x")
@@ -110,7 +110,7 @@ def test_what_a_policy_refuses_is_no_exception(make_stage: MakeStage, how: str, 
     stage = make_stage(policies=ACCESS % how, limits=SMALL)
     client, broker = stage.opened()
     confirming(client, broker)
-    client.octets(claim(1 << 60, exchange=exchange))
+    client.raw(claim(1 << 60, exchange=exchange))
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     if exchange == "y" and how in ("nack", "drop"):
@@ -123,7 +123,7 @@ def test_what_is_declared_and_does_not_come_is_in_no_record(audited: MakeStage, 
     stage = audited()
     client, broker = stage.opened(channels=3)
     for channel in (1, 2):
-        client.octets(claim(128 << 20, channel))
+        client.raw(claim(128 << 20, channel))
     client.publish(b"12345", "a", channel=3)
     broker.expect(amqp.BasicPublish, 1)
     assert [broker.frame().type, broker.frame().type, broker.frame().type] == [2, 1, 2]
@@ -144,10 +144,10 @@ def test_the_largest_message_that_is_returned(
     method = amqp.BasicPublish(exchange=exchange, routing_key="a")
     data = content_frames(1, method, amqp.BasicProperties(), body, 131072)
     if comes_back:
-        client.octets(data)
+        client.raw(data)
         assert client.expect_content(amqp.BasicReturn).body == body
         return
-    client.octets(data[: data.index(b"\x03\x00\x01")])
+    client.raw(data[: data.index(b"\x03\x00\x01")])
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     assert client.expect(amqp.ChannelClose, 1).reply_code == 403
@@ -196,13 +196,13 @@ def test_an_operation_that_waits_is_reported_once() -> None:
 def test_a_limit_that_judges_takes_what_comes(action: str) -> None:
     limit = SharedLimit("p", "l", (), (("bytes", 1e-6), ("messages", 1e-6)), 1e8, action=action)  # type: ignore[arg-type]
     it = Ration(limit)
-    octets, messages = it.share.buckets["bytes"], it.share.buckets["messages"]
-    full = octets.tokens, messages.tokens
+    byte_count, messages = it.share.buckets["bytes"], it.share.buckets["messages"]
+    full = byte_count.tokens, messages.tokens
     it.channels.expect_header(Side.CLIENT, 1, None, tables.Show.HEADER)
     assert it.operation_limits.publish(1) is None
-    assert (octets.tokens, messages.tokens) == (full[0], full[1] - 1)
+    assert (byte_count.tokens, messages.tokens) == (full[0], full[1] - 1)
     it.channels.close(1)
-    assert octets.tokens == full[0]
+    assert byte_count.tokens == full[0]
 
 
 # -- mirrors -------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_a_row_that_fails_costs_a_window_no_other(
     monkeypatch.setattr(auditing.log, "close_window", lambda _, end: closed.append(end))
     summed: list[tuple[AuditRow, int]] = []
     monkeypatch.setattr(
-        auditing.log, "usage", lambda row, count, messages, octets, *_: summed.append((row, octets))
+        auditing.log, "usage", lambda row, count, messages, byte_count, *_: summed.append((row, byte_count))
     )
     for row in (good, bad, good):
         Meter(row, auditing.book).count(1, 7, time.monotonic())

@@ -212,9 +212,9 @@ def test_a_file_that_is_damaged_inside_ends_it_and_changes_nothing(
     compact(spark, str(raw), table)
     before = files(table)
     (path,) = write(raw, "usage", Traffic().usage(1_000), gateway="b")
-    octets = bytearray(path.read_bytes())
-    octets[len(octets) // 3 : len(octets) // 2] = bytes(len(octets) // 2 - len(octets) // 3)
-    path.write_bytes(octets)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 3)
+    path.write_bytes(data)
     with pytest.raises(PipelineError, match=str(path)):
         compact(spark, str(raw), table)
     assert files(table) == before

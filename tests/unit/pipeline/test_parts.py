@@ -89,9 +89,9 @@ def test_files_are_packed_as_what_spark_reads(tmp_path: Path) -> None:
 
 def test_a_file_that_is_damaged_inside_is_named(tmp_path: Path) -> None:
     (path,) = write(tmp_path, "usage", Traffic().usage(1_000))
-    octets = bytearray(path.read_bytes())
-    octets[len(octets) // 3 : len(octets) // 2] = bytes(len(octets) // 2 - len(octets) // 3)
-    path.write_bytes(octets)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 3)
+    path.write_bytes(data)
     with pytest.raises(ValueError, match=f"file://{path} is damaged: "):
         list(pack_files([pa.record_batch({"path": [f"file://{path}"]})], "usage"))
 

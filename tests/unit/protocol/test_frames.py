@@ -24,12 +24,12 @@ def decode_all(decoder: FrameDecoder) -> list[Frame]:
 
 @given(st.lists(FRAMES, max_size=8), st.lists(st.integers(0, 400)))
 def test_any_split_gives_the_same_frames(frames: list[Frame], cuts: list[int]) -> None:
-    octets = b"".join(encode_frame(*frame) for frame in frames)
+    data = b"".join(encode_frame(*frame) for frame in frames)
     decoder = FrameDecoder()
     got = []
-    edges = sorted({0, len(octets), *(cut for cut in cuts if cut < len(octets))})
+    edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     for start, stop in pairwise(edges):
-        decoder.feed(octets[start:stop])
+        decoder.feed(data[start:stop])
         got += decode_all(decoder)
     assert got == frames
     assert len(decoder) == 0
@@ -37,13 +37,13 @@ def test_any_split_gives_the_same_frames(frames: list[Frame], cuts: list[int]) -
 
 @given(FRAMES, st.integers(0, 47))
 def test_an_incomplete_frame_is_no_frame_and_can_be_taken_back(frame: Frame, size: int) -> None:
-    octets = encode_frame(*frame)[:size]
+    data = encode_frame(*frame)[:size]
     decoder = FrameDecoder()
-    decoder.feed(HEARTBEAT + octets)
+    decoder.feed(HEARTBEAT + data)
     assert decoder.next() == Frame(8, 0, b"")
     if size < len(encode_frame(*frame)):
         assert decoder.next() is None
-        assert decoder.take_rest() == octets
+        assert decoder.take_rest() == data
     assert decoder.take_rest() == b"" or decoder.next() is None
 
 
@@ -68,16 +68,16 @@ def test_whether_there_is_more_is_known_before_it_is_decoded() -> None:
     assert not decoder.has_more
 
 
-def test_known_octets() -> None:
+def test_known_bytes() -> None:
     assert encode_frame(3, 0x0102, b"ab") == b"\x03\x01\x02\x00\x00\x00\x02ab\xce"
     assert encode_frame(8, 0, b"") == HEARTBEAT
     assert method_frame(1, amqp.ChannelCloseOk()) == b"\x01\x00\x01\x00\x00\x00\x04\x00\x14\x00\x29\xce"
 
 
-@pytest.mark.parametrize("octets", [bytes, bytearray, memoryview])
-def test_any_buffer_can_be_fed(octets: type[bytes]) -> None:
+@pytest.mark.parametrize("data", [bytes, bytearray, memoryview])
+def test_any_buffer_can_be_fed(data: type[bytes]) -> None:
     decoder = FrameDecoder()
-    decoder.feed(octets(HEARTBEAT))
+    decoder.feed(data(HEARTBEAT))
     frame = decoder.next()
     assert frame == Frame(8, 0, b"")
     assert type(frame.payload) is bytes
@@ -89,7 +89,7 @@ def violation(decoder: FrameDecoder) -> ProtocolViolation:
     return caught.value
 
 
-def test_a_payload_of_frame_max_octets_passes_as_on_rabbitmq() -> None:
+def test_a_payload_of_frame_max_bytes_passes_as_on_rabbitmq() -> None:
     decoder = FrameDecoder(4096)
     decoder.feed(encode_frame(3, 1, bytes(4096)))
     frame = decoder.next()
@@ -121,7 +121,7 @@ def test_frame_max_holds_from_the_next_frame_on() -> None:
     assert decoder.next() == Frame(3, 1, bytes(5000))
 
 
-def test_the_end_octet_is_checked() -> None:
+def test_the_end_byte_is_checked() -> None:
     decoder = FrameDecoder()
     decoder.feed(encode_frame(1, 2, b"abc")[:-1] + b"\xcd" + HEARTBEAT)
     error = violation(decoder)
@@ -141,7 +141,7 @@ def test_unknown_types_are_refused_and_can_be_passed_over(frame_type: int) -> No
     assert decoder.next() == Frame(8, 0, b"")
 
 
-def test_take_and_peek_look_at_raw_octets() -> None:
+def test_take_and_peek_look_at_raw_bytes() -> None:
     decoder = FrameDecoder()
     assert decoder.peek() is None
     decoder.feed(b"AMQP")
@@ -164,11 +164,11 @@ def test_many_frames_in_one_piece_take_linear_time() -> None:
 def test_one_frame_in_many_pieces_takes_linear_time() -> None:
     size = 300_000
     decoder = FrameDecoder(size)
-    octets = encode_frame(3, 1, bytes(size))
-    for at in range(len(octets) - 1):
-        decoder.feed(octets[at : at + 1])
+    data = encode_frame(3, 1, bytes(size))
+    for at in range(len(data) - 1):
+        decoder.feed(data[at : at + 1])
         assert decoder.next() is None
-    decoder.feed(octets[-1:])
+    decoder.feed(data[-1:])
     assert decoder.next() == Frame(3, 1, bytes(size))
 
 
@@ -197,9 +197,9 @@ def test_bodies_are_cut_to_frame_max() -> None:
 def test_content_frames_decode_to_what_was_sent(payload: bytes, frame_max: int) -> None:
     method = amqp.BasicPublish(routing_key="key")
     properties = amqp.BasicProperties(content_type="text/plain")
-    octets = content_frames(9, method, properties, payload, frame_max)
+    data = content_frames(9, method, properties, payload, frame_max)
     decoder = FrameDecoder(frame_max)
-    decoder.feed(octets)
+    decoder.feed(data)
     first, second, *rest = decode_all(decoder)
     assert first == Frame(1, 9, method.encode())
     assert second == Frame(2, 9, b"\x00\x3c\x00\x00" + len(payload).to_bytes(8, "big") + properties.encode())
@@ -209,17 +209,17 @@ def test_content_frames_decode_to_what_was_sent(payload: bytes, frame_max: int) 
 
 @given(st.lists(FRAMES, min_size=1, max_size=3), st.binary(min_size=1, max_size=3))
 def test_what_was_fed_is_shown_until_something_is_taken(frames: list[Frame], more: bytes) -> None:
-    octets = b"".join(encode_frame(*frame) for frame in frames)
+    data = b"".join(encode_frame(*frame) for frame in frames)
     decoder = FrameDecoder()
     assert decoder.untouched() == b""
-    decoder.feed(octets)
-    assert decoder.untouched() == octets
+    decoder.feed(data)
+    assert decoder.untouched() == data
     first = decoder.next()
     assert first is not None
     assert decoder.untouched() == b""
-    decoder.begin(octets)
+    decoder.begin(data)
     assert decode_all(decoder) == frames, "as if it came for the first time"
-    decoder.begin(octets)
+    decoder.begin(data)
     decoder.feed(more)
     assert decoder.untouched() == b"", "it has come in pieces"
     decoder.begin(b"")

@@ -9,7 +9,7 @@ from amqpgate.wire.dialects import RABBITMQ_0_8, RABBITMQ_0_9_1, Dialect
 
 
 @pytest.mark.parametrize(
-    ("octets", "dialect"),
+    ("data", "dialect"),
     [
         (b"AMQP\x00\x00\x09\x01", RABBITMQ_0_9_1),
         (b"AMQP\x01\x01\x00\x09", RABBITMQ_0_9_1),
@@ -23,8 +23,8 @@ from amqpgate.wire.dialects import RABBITMQ_0_8, RABBITMQ_0_9_1, Dialect
         (b"\x16\x03\x01\x02\x00\x01\x00\x01", None),  # a TLS client hello
     ],
 )
-def test_what_rabbitmq_speaks_after_each_header(octets: bytes, dialect: Dialect | None) -> None:
-    assert RABBITMQ_HEADERS.get(octets) is dialect
+def test_what_rabbitmq_speaks_after_each_header(data: bytes, dialect: Dialect | None) -> None:
+    assert RABBITMQ_HEADERS.get(data) is dialect
 
 
 def test_the_refusal_is_a_header_that_is_accepted() -> None:

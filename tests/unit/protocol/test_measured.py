@@ -19,10 +19,10 @@ def test_answer(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=_id)
-def test_answer_is_the_same_octet_by_octet(case: Case) -> None:
-    octets = [case.sent[at : at + 1] for at in range(len(case.sent))]
+def test_answer_is_the_same_byte_by_byte(case: Case) -> None:
+    data = [case.sent[at : at + 1] for at in range(len(case.sent))]
     expected = case.answer if case.ours is None else case.ours
-    assert unquoted(broker_at(case.stage).hear(*octets).said) == unquoted(expected)
+    assert unquoted(broker_at(case.stage).hear(*data).said) == unquoted(expected)
 
 
 def test_every_difference_has_a_reason() -> None:

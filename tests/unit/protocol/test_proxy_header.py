@@ -37,20 +37,20 @@ PAIRS = st.one_of(
 )
 
 
-def feed_octet_by_octet(octets: bytes) -> None:
+def feed_byte_by_byte(data: bytes) -> None:
     parser = ProxyHeaderParser()
-    for at in range(len(octets)):
-        assert parser.feed(octets[at : at + 1]) is None
+    for at in range(len(data)):
+        assert parser.feed(data[at : at + 1]) is None
 
 
-def parse(octets: bytes) -> tuple[ProxyHeader | None, bytes]:
+def parse(data: bytes) -> tuple[ProxyHeader | None, bytes]:
     parser = ProxyHeaderParser()
-    header = parser.feed(octets)
+    header = parser.feed(data)
     return header, parser.rest
 
 
 @pytest.mark.parametrize(
-    ("octets", "header"),
+    ("data", "header"),
     [
         (b"PROXY TCP4 203.0.113.7 198.51.100.1 51234 5672\r\n", ProxyHeader(1, *V4)),
         (b"PROXY TCP6 2001:db8::7 2001:db8::1 51234 5671\r\n", ProxyHeader(1, *V6)),
@@ -82,12 +82,12 @@ def parse(octets: bytes) -> tuple[ProxyHeader | None, bytes]:
         (V2_SIGNATURE + b"\x21\x12\x00\x0c" + bytes(12), ProxyHeader(2)),  # UDP, which we cannot be
     ],
 )
-def test_headers_whole_and_octet_by_octet(octets: bytes, header: ProxyHeader) -> None:
-    assert parse(octets + b"AMQP") == (header, b"AMQP")
+def test_headers_whole_and_byte_by_byte(data: bytes, header: ProxyHeader) -> None:
+    assert parse(data + b"AMQP") == (header, b"AMQP")
     parser = ProxyHeaderParser()
-    for at in range(len(octets) - 1):
-        assert parser.feed(octets[at : at + 1]) is None
-    assert parser.feed(octets[-1:]) == header
+    for at in range(len(data) - 1):
+        assert parser.feed(data[at : at + 1]) is None
+    assert parser.feed(data[-1:]) == header
     assert parser.rest == b""
     assert parser.feed(b"AM") == header
     assert parser.feed(b"QP") == header
@@ -98,10 +98,10 @@ def test_headers_whole_and_octet_by_octet(octets: bytes, header: ProxyHeader) ->
 def test_what_is_encoded_is_parsed(
     pair: tuple[PeerAddress | None, PeerAddress | None], tlvs: bytes, rest: bytes, cut: int
 ) -> None:
-    for octets, version in ((encode_v1(*pair), 1), (encode_v2(*pair, tlvs), 2)):
+    for data, version in ((encode_v1(*pair), 1), (encode_v2(*pair, tlvs), 2)):
         parser = ProxyHeaderParser()
-        parser.feed((octets + rest)[:cut])
-        header = parser.feed((octets + rest)[cut:])
+        parser.feed((data + rest)[:cut])
+        header = parser.feed((data + rest)[cut:])
         assert header == ProxyHeader(version, *pair)
         assert parser.rest == rest
 
@@ -114,7 +114,7 @@ def test_scopes_are_left_out() -> None:
         assert header.source == PeerAddress("fe80::1", 1)
 
 
-def test_known_octets() -> None:
+def test_known_bytes() -> None:
     assert encode_v1(*V4) == b"PROXY TCP4 203.0.113.7 198.51.100.1 51234 5672\r\n"
     assert encode_v1(None, None) == b"PROXY UNKNOWN\r\n"
     assert encode_v2(*V4) == (
@@ -130,7 +130,7 @@ def test_ends_of_two_families_cannot_be_encoded() -> None:
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         b"AMQP\x00\x00\x09\x01",
         b"G",
@@ -168,11 +168,11 @@ def test_ends_of_two_families_cannot_be_encoded() -> None:
         V2_SIGNATURE + b"\x21\x11" + pack(">H", 4097),
     ],
 )
-def test_anything_else_is_refused(octets: bytes) -> None:
+def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(ProxyHeaderError):
-        parse(octets)
+        parse(data)
     with pytest.raises(ProxyHeaderError):
-        feed_octet_by_octet(octets)
+        feed_byte_by_byte(data)
 
 
 def test_what_can_start_no_header_is_refused_at_the_first_byte() -> None:
@@ -185,16 +185,16 @@ def test_an_empty_chunk_is_nothing() -> None:
 
 
 def test_the_cap_for_version_2_is_the_callers() -> None:
-    octets = encode_v2(*V4, bytes(88))
-    assert ProxyHeaderParser(rest_max=100).feed(octets) == ProxyHeader(2, *V4)
+    data = encode_v2(*V4, bytes(88))
+    assert ProxyHeaderParser(rest_max=100).feed(data) == ProxyHeader(2, *V4)
     with pytest.raises(ProxyHeaderError, match="at most 99"):
-        ProxyHeaderParser(rest_max=99).feed(octets[:16])
+        ProxyHeaderParser(rest_max=99).feed(data[:16])
 
 
 @given(st.sampled_from([b"", b"PROXY ", V2_SIGNATURE, V2_SIGNATURE + b"\x21"]), st.binary(max_size=120))
-def test_hostile_bytes_raise_nothing_else(start: bytes, octets: bytes) -> None:
+def test_hostile_bytes_raise_nothing_else(start: bytes, data: bytes) -> None:
     with suppress(ProxyHeaderError):
-        parse(start + octets)
+        parse(start + data)
 
 
 def test_addresses_as_people_write_them() -> None:

@@ -48,7 +48,7 @@ def test_amqplain_and_back(user: str, password: str) -> None:
     assert credentials("AMQPLAIN", response) == Credentials(user, password.encode(errors="surrogatepass"))
 
 
-def test_known_octets() -> None:
+def test_known_bytes() -> None:
     assert plain_response("guest", "secret") == b"\x00guest\x00secret"
     assert amqplain_response("guest", "secret") == (
         b"\x05LOGINS\x00\x00\x00\x05guest\x08PASSWORDS\x00\x00\x00\x06secret"

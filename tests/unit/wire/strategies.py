@@ -21,12 +21,12 @@ LONGSTR = st.binary(max_size=40)
 _LONG_TEXT = st.text(max_size=20, alphabet=st.characters(exclude_categories=["Cs"]))
 
 
-def _as_decoded(octets: bytes) -> str | bytes:
+def _as_decoded(data: bytes) -> str | bytes:
     """Long strings in tables are text where they can be."""
     try:
-        return octets.decode()
+        return data.decode()
     except UnicodeDecodeError:
-        return octets
+        return data
 
 
 _DECIMAL = st.builds(

@@ -81,7 +81,7 @@ def test_short_strings_that_are_no_utf_8() -> None:
         v0_9_1.BasicGetOk(exchange="\udcff", routing_key="\udcfe"),
     ],
 )
-def test_content_methods_carry_any_octets_as_rabbitmqs_do(method: v0_9_1.Method) -> None:
+def test_content_methods_carry_any_bytes_as_rabbitmqs_do(method: v0_9_1.Method) -> None:
     payload = method.encode()
     assert b"\xff" in payload
     assert decode_method(payload) == method

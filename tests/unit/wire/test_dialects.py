@@ -52,11 +52,11 @@ def test_legacy_clients_take_five_types_or_six() -> None:
     assert set(dialects.LEGACY_CLIENT_0_9.encodes) == set("SIDTFt")
 
 
-def test_a_decimal_for_a_legacy_client_keeps_its_octets() -> None:
+def test_a_decimal_for_a_legacy_client_keeps_its_bytes() -> None:
     """It reads them as signed, as they were written; the gateway need not."""
-    octets = b"\x00\x00\x00\x08\x01n" + b"D\x02\xff\xff\xff\xfb"
-    read, _ = get_table(octets, 0, len(octets), dialects.RABBITMQ_0_9_1)
-    assert put_table(read, dialects.LEGACY_CLIENT) == octets
+    data = b"\x00\x00\x00\x08\x01n" + b"D\x02\xff\xff\xff\xfb"
+    read, _ = get_table(data, 0, len(data), dialects.RABBITMQ_0_9_1)
+    assert put_table(read, dialects.LEGACY_CLIENT) == data
 
 
 @BY_NAME
@@ -69,7 +69,7 @@ def test_header_is_that_of_the_version(dialect: Dialect) -> None:
 
 
 @BY_NAME
-def test_every_letter_is_one_octet_and_text_always_goes(dialect: Dialect) -> None:
+def test_every_letter_is_one_byte_and_text_always_goes(dialect: Dialect) -> None:
     assert all(len(tag.encode()) == 1 for tag in (*dialect.decodes, *dialect.encodes))
     # What `mapping` falls back to.
     assert dialect.encodes["S"] is FieldKind.LONGSTR

@@ -37,7 +37,7 @@ def decode_or_refuse(payload: bytes, dialect: Dialect) -> None:
 @given(st.binary(max_size=80), st.sampled_from(sorted(DIALECTS)))
 # Bytes at random seldom get far: more examples than others.
 @settings(max_examples=300)
-def test_random_octets(payload: bytes, name: str) -> None:
+def test_random_bytes(payload: bytes, name: str) -> None:
     decode_or_refuse(payload, DIALECTS[name])
 
 
@@ -58,10 +58,10 @@ def test_random_properties(name: str, data: st.DataObject) -> None:
     decode_or_refuse(class_id.to_bytes(2, "big") + bytes(10) + tail, WIDEST[name])
 
 
-def lies(octets: bytes) -> list[bytes]:
+def lies(data: bytes) -> list[bytes]:
     """Each octet in turn made as large as it gets, and each run of four."""
-    changed = [octets[:at] + b"\xff" + octets[at + 1 :] for at in range(4, len(octets))]
-    changed += [octets[:at] + b"\xff" * 4 + octets[at + 4 :] for at in range(4, len(octets) - 3)]
+    changed = [data[:at] + b"\xff" + data[at + 1 :] for at in range(4, len(data))]
+    changed += [data[:at] + b"\xff" * 4 + data[at + 4 :] for at in range(4, len(data) - 3)]
     return changed
 
 
@@ -81,7 +81,7 @@ def test_lengths_that_lie(name: str) -> None:
 @given(st.sampled_from(sorted(methods(RABBITMQ_0_9_1))), st.binary(max_size=60))
 # Bytes at random seldom get far: more examples than others.
 @settings(max_examples=500)
-def test_what_decodes_encodes_to_as_many_octets_and_to_the_same(index: int, arguments: bytes) -> None:
+def test_what_decodes_encodes_to_as_many_bytes_and_to_the_same(index: int, arguments: bytes) -> None:
     payload = index.to_bytes(4, "big") + arguments
     try:
         method = decode_method(payload)

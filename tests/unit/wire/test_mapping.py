@@ -83,9 +83,9 @@ def test_every_peer_can_read_what_it_is_sent(name: str, table: Table) -> None:
     dialect = DIALECTS[name]
     # The peer's own reader knows the types that it is sent, and no others.
     reader = evolve(dialect, decodes=dialect.encodes)
-    octets = put_table(table, dialect)
-    read, pos = get_table(octets, 0, len(octets), reader)
-    assert pos == len(octets)
+    data = put_table(table, dialect)
+    read, pos = get_table(data, 0, len(data), reader)
+    assert pos == len(data)
     assert [entry for entry, _ in read] == [entry for entry, _ in table]
 
 
@@ -93,9 +93,9 @@ def test_every_peer_can_read_what_it_is_sent(name: str, table: Table) -> None:
 # Tables are large: 30 of them have some thousand values.
 @settings(max_examples=30)
 def test_mapping_once_is_enough(table: Table) -> None:
-    octets = put_table(table, LEGACY_CLIENT)
-    read, _ = get_table(octets, 0, len(octets), LEGACY_CLIENT)
-    assert put_table(read, LEGACY_CLIENT) == octets
+    data = put_table(table, LEGACY_CLIENT)
+    read, _ = get_table(data, 0, len(data), LEGACY_CLIENT)
+    assert put_table(read, LEGACY_CLIENT) == data
 
 
 @given(st.integers(-(2**63), 2**64 - 1), st.sampled_from(sorted(DIALECTS)))

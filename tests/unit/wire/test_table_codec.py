@@ -24,13 +24,13 @@ from amqpgate.wire.tables import EMPTY_TABLE, Field, FieldValue, Table
 from tests.unit.wire.strategies import TABLE
 
 
-def with_length(octets: bytes) -> bytes:
-    return struct.pack(">I", len(octets)) + octets
+def with_length(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
 
 
-def decode(octets: bytes, dialect: Dialect = RABBITMQ_0_9_1, limits: TableLimits | None = None) -> Table:
-    table, pos = get_table(octets, 0, len(octets), dialect, limits or TableLimits())
-    assert pos == len(octets)
+def decode(data: bytes, dialect: Dialect = RABBITMQ_0_9_1, limits: TableLimits | None = None) -> Table:
+    table, pos = get_table(data, 0, len(data), dialect, limits or TableLimits())
+    assert pos == len(data)
     return table
 
 
@@ -72,19 +72,19 @@ TYPES: list[tuple[Dialect, str, FieldValue, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("dialect", "tag", "value", "octets"), TYPES)
-def test_each_type(dialect: Dialect, tag: str, value: FieldValue, octets: str) -> None:
-    wire = with_length(b"\x01n" + tag.encode() + bytes.fromhex(octets))
+@pytest.mark.parametrize(("dialect", "tag", "value", "data"), TYPES)
+def test_each_type(dialect: Dialect, tag: str, value: FieldValue, data: str) -> None:
+    wire = with_length(b"\x01n" + tag.encode() + bytes.fromhex(data))
     table = Table((("n", Field(tag, value)),))
     assert decode(wire, dialect) == table
     assert put_table(table, dialect) == wire
 
 
 @pytest.mark.parametrize(
-    ("dialect", "tag", "value", "octets"), [vector for vector in TYPES if "A" in vector[0].encodes]
+    ("dialect", "tag", "value", "data"), [vector for vector in TYPES if "A" in vector[0].encodes]
 )
-def test_each_type_in_an_array(dialect: Dialect, tag: str, value: FieldValue, octets: str) -> None:
-    wire = with_length(b"\x01nA" + with_length(tag.encode() + bytes.fromhex(octets) + b"I\x00\x00\x00\x05"))
+def test_each_type_in_an_array(dialect: Dialect, tag: str, value: FieldValue, data: str) -> None:
+    wire = with_length(b"\x01nA" + with_length(tag.encode() + bytes.fromhex(data) + b"I\x00\x00\x00\x05"))
     table = Table((("n", Field("A", (Field(tag, value), Field("I", 5)))),))
     assert decode(wire, dialect) == table
     assert put_table(table, dialect) == wire
@@ -96,30 +96,30 @@ def test_every_type_of_rabbitmq_has_a_vector() -> None:
 
 @given(TABLE)
 def test_round_trip(table: Table) -> None:
-    octets = put_table(table)
-    again = decode(octets)
+    data = put_table(table)
+    again = decode(data)
     assert again == table
-    assert put_table(again) == octets
+    assert put_table(again) == data
 
 
 @given(TABLE)
 # Tables are large: 30 of them have some thousand values.
 @settings(max_examples=30)
 def test_a_table_ends_where_it_says(table: Table) -> None:
-    octets = put_table(table)
-    padded = b"\xff" + octets + b"\xff\xff"
-    assert get_table(padded, 1, len(padded)) == (table, 1 + len(octets))
-    assert get_table(memoryview(padded), 1, len(padded)) == (table, 1 + len(octets))
+    data = put_table(table)
+    padded = b"\xff" + data + b"\xff\xff"
+    assert get_table(padded, 1, len(padded)) == (table, 1 + len(data))
+    assert get_table(memoryview(padded), 1, len(padded)) == (table, 1 + len(data))
 
 
-def test_names_may_be_any_octets_as_with_rabbitmq() -> None:
+def test_names_may_be_any_bytes_as_with_rabbitmq() -> None:
     wire = with_length(b"\x02\xff\xfeV" + b"\x00V")
     table = decode(wire)
     assert [name for name, _ in table] == ["\udcff\udcfe", ""]
     assert put_table(table) == wire
 
 
-def test_names_longer_than_their_length_octet_cannot_be_written() -> None:
+def test_names_longer_than_their_length_byte_cannot_be_written() -> None:
     assert len(put_table(Table.of({"é" * 127: None}))) == 4 + 1 + 254 + 1
     with pytest.raises(ValueError, match="256"):
         put_table(Table.of({"é" * 128: None}))
@@ -128,7 +128,7 @@ def test_names_longer_than_their_length_octet_cannot_be_written() -> None:
 # RabbitMQ 3.10.8 answers each of these, sent as the headers of a message, with 541 "INTERNAL_ERROR"; sent
 # in a method it drops the connection, for its parser has no clause for them.
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         pytest.param(b"\x05ab", id="name longer than the table"),
         pytest.param(b"\x01a", id="no type"),
@@ -141,7 +141,7 @@ def test_names_longer_than_their_length_octet_cannot_be_written() -> None:
         pytest.param(b"\x01al\x00\x00\x00\x00", id="number cut short"),
         pytest.param(b"\x01aS\x00\x00\x00", id="length cut short"),
         pytest.param(b"\x01aS\x00\x00\x00\x07abc", id="text longer than the table"),
-        pytest.param(b"\x01ax\xff\xff\xff\xff", id="octets of 4 GiB"),
+        pytest.param(b"\x01ax\xff\xff\xff\xff", id="bytes of 4 GiB"),
         pytest.param(b"\x01aF\x00\x00\x00\x01", id="inner table past the outer one"),
         pytest.param(b"\x01aF\x00\x00\x00\x05\x01bS\x00\x00\x00\x01x", id="value past the inner table"),
         pytest.param(b"\x01aA\x00\x00\x00\x01I\x00\x00\x00\x01", id="value past the array"),
@@ -149,26 +149,24 @@ def test_names_longer_than_their_length_octet_cannot_be_written() -> None:
         pytest.param(b"\x01af" + struct.pack(">f", float("-inf")), id="infinity"),
     ],
 )
-def test_malformed_inside(octets: bytes) -> None:
+def test_malformed_inside(data: bytes) -> None:
     # With something after it, so that reading past the end would find bytes.
-    wire = with_length(octets) + b"\x00" * 16
+    wire = with_length(data) + b"\x00" * 16
     with pytest.raises(ProtocolViolation) as caught:
         get_table(wire, 0, len(wire))
     assert caught.value.code == 541
 
 
-@pytest.mark.parametrize(
-    "octets", [b"", b"\x00\x00\x00", b"\x00\x00\x00\x01", b"\xff\xff\xff\xff" + bytes(50)]
-)
-def test_a_table_longer_than_its_method_is_a_frame_error(octets: bytes) -> None:
+@pytest.mark.parametrize("data", [b"", b"\x00\x00\x00", b"\x00\x00\x00\x01", b"\xff\xff\xff\xff" + bytes(50)])
+def test_a_table_longer_than_its_method_is_a_frame_error(data: bytes) -> None:
     with pytest.raises(ProtocolViolation) as caught:
-        get_table(octets, 0, len(octets))
+        get_table(data, 0, len(data))
     assert caught.value.code == 501
 
 
-@pytest.mark.parametrize("octets", [b"\x01as", b"\x01as\x03ab"])
-def test_short_strings_inside_are_measured_too(octets: bytes) -> None:
-    wire = with_length(octets) + b"\x00" * 16
+@pytest.mark.parametrize("data", [b"\x01as", b"\x01as\x03ab"])
+def test_short_strings_inside_are_measured_too(data: bytes) -> None:
+    wire = with_length(data) + b"\x00" * 16
     with pytest.raises(ProtocolViolation) as caught:
         get_table(wire, 0, len(wire), STANDARD_0_9_1)
     assert caught.value.code == 541
@@ -183,12 +181,12 @@ def test_floats_that_are_no_numbers_pass_where_the_peer_has_them() -> None:
 # Each example is cut at every byte.
 @settings(max_examples=40)
 def test_cut_anywhere(table: Table) -> None:
-    octets = put_table(table)
-    for size in range(len(octets)):
+    data = put_table(table)
+    for size in range(len(data)):
         with pytest.raises(ProtocolViolation) as caught:
-            get_table(octets, 0, size)
+            get_table(data, 0, size)
         assert caught.value.code == 501
-    body = octets[4:]
+    body = data[4:]
     for size in range(len(body)):
         # A shorter table that says so: an entry may end there, or the cut is found inside.
         wire = with_length(body[:size])
@@ -203,10 +201,10 @@ def test_cut_anywhere(table: Table) -> None:
 
 def nested(depth: int, tag: bytes = b"F", inner: bytes = b"") -> bytes:
     """A table with `depth` levels, itself included."""
-    octets = inner
+    data = inner
     for level in range(depth - 1):
-        octets = (b"" if tag == b"A" and level < depth - 2 else b"\x01n") + tag + with_length(octets)
-    return with_length(octets)
+        data = (b"" if tag == b"A" and level < depth - 2 else b"\x01n") + tag + with_length(data)
+    return with_length(data)
 
 
 @pytest.mark.parametrize("tag", [b"F", b"A"])
@@ -237,7 +235,7 @@ def test_entries_of_all_levels_are_counted_together() -> None:
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         pytest.param(with_length(b"\x00A" + with_length(b"V" * 131_000)), id="array of nothing"),
         pytest.param(with_length(b"\x00V" * 65_000), id="nameless nothings"),
@@ -246,11 +244,11 @@ def test_entries_of_all_levels_are_counted_together() -> None:
         pytest.param(nested(18_000), id="tables in tables"),
     ],
 )
-def test_a_bomb_of_one_frame_costs_little_memory(octets: bytes) -> None:
+def test_a_bomb_of_one_frame_costs_little_memory(data: bytes) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ProtocolViolation):
-            get_table(octets, 0, len(octets))
+            get_table(data, 0, len(data))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -260,8 +258,8 @@ def test_a_bomb_of_one_frame_costs_little_memory(octets: bytes) -> None:
 @given(st.binary(max_size=60), st.sampled_from(sorted(DIALECTS)))
 # Bytes at random seldom get far: more examples than others.
 @settings(max_examples=400)
-def test_any_octets_decode_or_are_a_violation(octets: bytes, name: str) -> None:
-    wire = with_length(octets)
+def test_any_bytes_decode_or_are_a_violation(data: bytes, name: str) -> None:
+    wire = with_length(data)
     try:
         table = decode(wire, DIALECTS[name])
     except ProtocolViolation:
@@ -283,8 +281,8 @@ _LETTERS = "tbBsuIilLfdDSATFVxUcCk"
 )
 # Bytes at random seldom get far: more examples than others.
 @settings(max_examples=400)
-def test_almost_tables_decode_or_are_a_violation(octets: bytes) -> None:
-    wire = with_length(octets)
+def test_almost_tables_decode_or_are_a_violation(data: bytes) -> None:
+    wire = with_length(data)
     try:
         table = decode(wire)
     except ProtocolViolation:

@@ -89,7 +89,7 @@ def test_timestamps_past_the_calendar_stay_numbers() -> None:
     assert Field("T", 2**64 - 1).plain == 2**64 - 1
 
 
-def test_a_boolean_octet_of_two_is_true() -> None:
+def test_a_boolea_byte_of_two_is_true() -> None:
     assert Field("t", 2).plain is True
 
 

@@ -15,8 +15,8 @@ _PUBLISH = method_frame(1, amqp.BasicPublish(routing_key="q"))
 
 
 def _header(size: int, class_id: int = 60) -> bytes:
-    octets = encode_header(ContentHeader(60, size, amqp.BasicProperties()))
-    return encode_frame(2, 1, class_id.to_bytes(2, "big") + octets[2:])
+    data = encode_header(ContentHeader(60, size, amqp.BasicProperties()))
+    return encode_frame(2, 1, class_id.to_bytes(2, "big") + data[2:])
 
 
 SCENARIOS = (

@@ -485,7 +485,7 @@ def test_properties_of_0_9_1_and_back(properties: BasicProperties) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_recorded_messages_and_back(name: str) -> None:
-    """But for octets and other widths nothing is lost of what Qpid's clients and its broker send."""
+    """But for bytes and other widths nothing is lost of what Qpid's clients and its broker send."""
     seen = 0
     for conversation in conversations(name):
         for sender in Role:

@@ -25,11 +25,11 @@ class Pair:
         self.client = Connection("client")
         self.server = Connection("server")
 
-    def client_says(self, octets: bytes) -> list[Event]:
-        return list(self.server.receive(octets))
+    def client_says(self, data: bytes) -> list[Event]:
+        return list(self.server.receive(data))
 
-    def server_says(self, octets: bytes) -> list[Event]:
-        return list(self.client.receive(octets))
+    def server_says(self, data: bytes) -> list[Event]:
+        return list(self.client.receive(data))
 
     def up(self, channel: int, method: amqp.Method) -> None:
         assert self.client_says(self.client.send(channel, method)) == [MethodReceived(channel, method)]
@@ -57,7 +57,7 @@ def with_channel() -> Pair:
     return pair
 
 
-def violation(connection: Connection, octets: bytes) -> ProtocolViolation:
+def violation(connection: Connection, data: bytes) -> ProtocolViolation:
     with pytest.raises(ProtocolViolation) as caught:
-        list(connection.receive(octets))
+        list(connection.receive(data))
     return caught.value

@@ -56,9 +56,9 @@ def header(channel: int, size: int, class_id: int = 60, weight: int = 0) -> byte
     return encode_frame(2, channel, pack(">HHQH", class_id, weight, size, 0))
 
 
-def body(channel: int, octets: bytes) -> bytes:
+def body(channel: int, data: bytes) -> bytes:
     """A content body."""
-    return encode_frame(3, channel, octets)
+    return encode_frame(3, channel, data)
 
 
 def head(frame_type: int, channel: int, size: int) -> bytes:
@@ -79,14 +79,14 @@ def line(channel: int, method: Method) -> str:
     return f"{channel} {method.NAME}"
 
 
-def lines(octets: bytes) -> list[str]:
+def lines(data: bytes) -> list[str]:
     """What a peer sent, one line per frame."""
     told = []
-    if octets.startswith(b"AMQP"):
-        told.append(f"header {octets[4:8].hex(' ')}")
-        octets = octets[8:]
+    if data.startswith(b"AMQP"):
+        told.append(f"header {data[4:8].hex(' ')}")
+        data = data[8:]
     decoder = FrameDecoder(0)
-    decoder.feed(octets)
+    decoder.feed(data)
     while frame := decoder.next():
         told.append(line(frame.channel, decode_method(frame.payload)) if frame.type == 1 else str(frame))
     assert not decoder.take_rest()

@@ -68,12 +68,12 @@ def test_a_conversation_from_header_to_close() -> None:
     pair.down(7, amqp.ChannelOpenOk())
     assert pair.client.open_channels == pair.server.open_channels == (7,)
     payload = bytes(range(256)) * 100
-    octets = pair.client.send_content(7, PUBLISH, PROPERTIES, payload)
+    data = pair.client.send_content(7, PUBLISH, PROPERTIES, payload)
     content = ContentReceived(7, PUBLISH, ContentHeader(60, len(payload), PROPERTIES), payload)
-    assert pair.client_says(octets) == [content]
+    assert pair.client_says(data) == [content]
     deliver = amqp.BasicDeliver(consumer_tag="c", delivery_tag=1, routing_key="nowhere")
-    octets = pair.server.send_content(7, deliver, PROPERTIES, b"")
-    assert pair.server_says(octets) == [ContentReceived(7, deliver, ContentHeader(60, 0, PROPERTIES), b"")]
+    data = pair.server.send_content(7, deliver, PROPERTIES, b"")
+    assert pair.server_says(data) == [ContentReceived(7, deliver, ContentHeader(60, 0, PROPERTIES), b"")]
     pair.up(7, amqp.BasicAck(delivery_tag=1))
     assert pair.client_says(pair.client.send_heartbeat()) == [HeartbeatReceived()]
     pair.up(7, CHANNEL_CLOSE)
@@ -144,8 +144,8 @@ def test_what_a_closing_channel_still_receives_is_dropped_and_other_channels_liv
     pair.up(2, CHANNEL_OPEN)
     pair.down(2, amqp.ChannelOpenOk())
     pair.down(1, CHANNEL_CLOSE)
-    octets = m(1, DECLARE) + m(1, PUBLISH) + header(1, 3) + m(2, DECLARE) + body(1, b"abc") + m(1, DECLARE)
-    assert pair.client_says(octets) == [MethodReceived(2, DECLARE)]
+    data = m(1, DECLARE) + m(1, PUBLISH) + header(1, 3) + m(2, DECLARE) + body(1, b"abc") + m(1, DECLARE)
+    assert pair.client_says(data) == [MethodReceived(2, DECLARE)]
     # The client's side of it: the broker's deliveries after the client's own close.
     pair.up(2, CHANNEL_CLOSE)
     deliver = m(2, amqp.BasicDeliver()) + header(2, 1) + body(2, b"x")
@@ -162,8 +162,8 @@ def test_a_message_under_way_when_its_channel_is_refused_is_swallowed_whole() ->
 
 def test_a_client_may_go_on_before_open_ok() -> None:
     pair = opened()
-    octets = pair.client.send(1, CHANNEL_OPEN) + pair.client.send(1, DECLARE)
-    assert pair.client_says(octets) == [MethodReceived(1, CHANNEL_OPEN), MethodReceived(1, DECLARE)]
+    data = pair.client.send(1, CHANNEL_OPEN) + pair.client.send(1, DECLARE)
+    assert pair.client_says(data) == [MethodReceived(1, CHANNEL_OPEN), MethodReceived(1, DECLARE)]
     with pytest.raises(LocalProtocolError, match="unimplemented"):
         pair.server.send(1, amqp.QueueDeclareOk())
     pair.down(1, amqp.ChannelOpenOk())
@@ -172,8 +172,8 @@ def test_a_client_may_go_on_before_open_ok() -> None:
 
 def test_a_handshake_in_one_go_waits_for_each_answer() -> None:
     server = Connection("server")
-    octets = HEADER + m(0, START_OK) + m(0, TUNE_OK) + m(0, OPEN) + m(1, CHANNEL_OPEN)
-    assert list(server.receive(octets)) == [HeaderReceived(HEADER, (0, 9, 1))]
+    data = HEADER + m(0, START_OK) + m(0, TUNE_OK) + m(0, OPEN) + m(1, CHANNEL_OPEN)
+    assert list(server.receive(data)) == [HeaderReceived(HEADER, (0, 9, 1))]
     assert list(server.receive()) == []
     server.send(0, START)
     assert list(server.receive()) == [MethodReceived(0, START_OK)]
@@ -278,15 +278,15 @@ def test_0_8_closes_with_other_numbers() -> None:
         (client, server, v0_8.ConnectionClose(reply_code=200)),
         (server, client, v0_8.ConnectionCloseOk()),
     ):
-        octets = sender.send(0, method)
-        assert list(receiver.receive(octets)) == [MethodReceived(0, method)]
-    assert octets[7:11] == b"\x00\x0a\x00\x3d"
+        data = sender.send(0, method)
+        assert list(receiver.receive(data)) == [MethodReceived(0, method)]
+    assert data[7:11] == b"\x00\x0a\x00\x3d"
     assert server.tune == Tune(frame_max=8192, channel_max=10, heartbeat=0)
     assert client.is_closed
 
 
 @pytest.mark.parametrize(
-    ("octets", "code"),
+    ("data", "code"),
     [
         (m(0, START), 504),
         (m(0, START_OK), 504),
@@ -302,8 +302,8 @@ def test_0_8_closes_with_other_numbers() -> None:
         (encode_frame(5, 0, b""), 501),
     ],
 )
-def test_a_client_notices_a_broker_that_breaks_the_protocol(octets: bytes, code: int) -> None:
-    assert violation(with_channel().client, octets).code == code
+def test_a_client_notices_a_broker_that_breaks_the_protocol(data: bytes, code: int) -> None:
+    assert violation(with_channel().client, data).code == code
 
 
 def test_passwords_are_in_no_repr() -> None:

@@ -42,8 +42,8 @@ def test_the_owner_may_override_tune() -> None:
 def test_frame_max_0_is_no_limit_for_what_is_sent() -> None:
     pair = with_channel()
     pair.client.tuned(frame_max=0, channel_max=1, heartbeat=0)
-    octets = pair.client.send_content(1, PUBLISH, PROPERTIES, bytes(200_000))
-    assert lines(octets)[2:] == [str(Frame(3, 1, bytes(200_000)))]
+    data = pair.client.send_content(1, PUBLISH, PROPERTIES, bytes(200_000))
+    assert lines(data)[2:] == [str(Frame(3, 1, bytes(200_000)))]
 
 
 def test_frames_before_tune_are_small_unless_the_limits_say_otherwise() -> None:

@@ -37,9 +37,9 @@ def server(limits: ConnectionLimits | None = None) -> Connection:
     return broker_at("channel", limits).connection
 
 
-def violation(connection: Connection, octets: bytes) -> ProtocolViolation:
+def violation(connection: Connection, data: bytes) -> ProtocolViolation:
     with pytest.raises(ProtocolViolation) as caught:
-        list(connection.receive(octets))
+        list(connection.receive(data))
     return caught.value
 
 
@@ -49,8 +49,8 @@ def violation(connection: Connection, octets: bytes) -> ProtocolViolation:
 )
 def test_a_body_in_any_number_of_frames(pieces: list[bytes]) -> None:
     connection = server()
-    octets = m(1, PUBLISH) + header(1, 6) + b"".join(body(1, piece) for piece in pieces)
-    (event,) = connection.receive(octets)
+    data = m(1, PUBLISH) + header(1, 6) + b"".join(body(1, piece) for piece in pieces)
+    (event,) = connection.receive(data)
     assert event == received(6, b"".join(pieces))
     assert type(event.body) is bytes
 
@@ -59,17 +59,17 @@ def test_no_body_is_complete_with_its_header() -> None:
     assert list(server().receive(m(1, PUBLISH) + header(1, 0))) == [received(0, b"")]
 
 
-def test_nothing_is_reported_before_the_last_octet() -> None:
+def test_nothing_is_reported_before_the_last_byte() -> None:
     connection = server()
-    octets = m(1, PUBLISH) + header(1, 3) + body(1, b"abc")
-    assert list(connection.receive(octets[:-1])) == []
-    assert list(connection.receive(octets[-1:])) == [received(3, b"abc")]
+    data = m(1, PUBLISH) + header(1, 3) + body(1, b"abc")
+    assert list(connection.receive(data[:-1])) == []
+    assert list(connection.receive(data[-1:])) == [received(3, b"abc")]
 
 
 def test_messages_on_several_channels_at_once() -> None:
     connection = server()
     list(connection.receive(m(2, CHANNEL_OPEN)))
-    octets = (
+    data = (
         m(1, PUBLISH),
         m(2, PUBLISH),
         header(2, 2),
@@ -78,7 +78,7 @@ def test_messages_on_several_channels_at_once() -> None:
         body(2, b"cd"),
         body(1, b"b"),
     )
-    assert list(connection.receive(b"".join(octets))) == [received(2, b"cd", 2), received(2, b"ab", 1)]
+    assert list(connection.receive(b"".join(data))) == [received(2, b"cd", 2), received(2, b"ab", 1)]
 
 
 def test_a_body_above_the_limit_costs_its_channel_and_is_not_kept() -> None:
@@ -97,8 +97,8 @@ def test_a_body_above_the_limit_costs_its_channel_and_is_not_kept() -> None:
 def test_after_a_body_above_the_limit_the_connection_goes_on_even_if_nobody_closes_the_channel() -> None:
     connection = server(ConnectionLimits(body=10))
     violation(connection, m(1, PUBLISH) + header(1, 11))
-    octets = body(1, bytes(11)) + m(1, PUBLISH) + header(1, 1) + body(1, b"x")
-    assert list(connection.receive(octets)) == [received(1, b"x")]
+    data = body(1, bytes(11)) + m(1, PUBLISH) + header(1, 1) + body(1, b"x")
+    assert list(connection.receive(data)) == [received(1, b"x")]
 
 
 def test_unfinished_messages_of_all_channels_have_one_limit() -> None:
@@ -114,15 +114,15 @@ def test_unfinished_messages_of_all_channels_have_one_limit() -> None:
 def test_finished_refused_and_closed_messages_count_no_more() -> None:
     connection = server(ConnectionLimits(body_total=10))
     for _ in range(3):
-        octets = m(1, PUBLISH) + header(1, 10) + body(1, bytes(5)) + body(1, bytes(5))
-        assert list(connection.receive(octets)) == [received(10, bytes(10))]
+        data = m(1, PUBLISH) + header(1, 10) + body(1, bytes(5)) + body(1, bytes(5))
+        assert list(connection.receive(data)) == [received(10, bytes(10))]
     for _ in range(3):
         list(connection.receive(m(1, PUBLISH) + header(1, 9) + body(1, bytes(8))))
         connection.send(1, CHANNEL_CLOSE)
         list(connection.receive(body(1, bytes(1)) + m(1, CHANNEL_CLOSE_OK) + m(1, CHANNEL_OPEN)))
         connection.send(1, amqp.ChannelOpenOk())
-    octets = m(1, PUBLISH) + header(1, 10) + body(1, bytes(10))
-    assert list(connection.receive(octets)) == [received(10, bytes(10))]
+    data = m(1, PUBLISH) + header(1, 10) + body(1, bytes(10))
+    assert list(connection.receive(data)) == [received(10, bytes(10))]
 
 
 def test_what_is_dropped_is_not_kept() -> None:
@@ -133,17 +133,17 @@ def test_what_is_dropped_is_not_kept() -> None:
 
 
 def test_malformed_properties_are_541_as_on_rabbitmq() -> None:
-    octets = encode_frame(2, 1, b"\x00\x3c\x00\x00" + bytes(8) + b"\x80\x00\x05a")
-    error = violation(server(), m(1, PUBLISH) + octets)
+    data = encode_frame(2, 1, b"\x00\x3c\x00\x00" + bytes(8) + b"\x80\x00\x05a")
+    error = violation(server(), m(1, PUBLISH) + data)
     assert (error.code, error.scope, error.channel) == (541, "connection", 1)
 
 
-def test_a_header_of_fewer_than_twelve_octets_is_no_header() -> None:
+def test_a_header_of_fewer_than_twelve_bytes_is_no_header() -> None:
     error = violation(server(), m(1, PUBLISH) + encode_frame(2, 1, bytes(11)))
     assert (error.code, error.text) == (501, "type 2, 11 bytes: unknown_frame")
 
 
-def test_many_small_bodies_take_no_more_memory_than_their_octets() -> None:
+def test_many_small_bodies_take_no_more_memory_than_their_bytes() -> None:
     content = ReceivedContent(1, 60, 40, PUBLISH)
     content.add_header(
         b"\x00\x3c\x00\x00" + (100_000).to_bytes(8, "big") + b"\x00\x00", RABBITMQ_0_9_1, 1 << 20

@@ -1,6 +1,6 @@
 """Every split of the byte stream gives the same events and the same answers.
 
-Three ways to cut: octet by octet, at each single place, and at places that Hypothesis chooses.
+Three ways to cut: byte by byte, at each single place, and at places that Hypothesis chooses.
 """
 
 from __future__ import annotations
@@ -127,23 +127,23 @@ def client_hears(pieces: list[bytes]) -> list[Event]:
     return events
 
 
-def cut(octets: bytes, places: list[int]) -> list[bytes]:
-    edges = [0, *sorted(place % (len(octets) + 1) for place in places), len(octets)]
-    return [octets[start:stop] for start, stop in pairwise(edges)]
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[start:stop] for start, stop in pairwise(edges)]
 
 
 @pytest.mark.parametrize("name", UP)
-def test_what_a_client_says_octet_by_octet(name: str) -> None:
-    octets = UP[name]
-    assert broker_hears(cut(octets, list(range(len(octets))))) == broker_hears([octets])
+def test_what_a_client_says_byte_by_byte(name: str) -> None:
+    data = UP[name]
+    assert broker_hears(cut(data, list(range(len(data))))) == broker_hears([data])
 
 
 @pytest.mark.parametrize("name", UP)
 def test_what_a_client_says_cut_at_each_place(name: str) -> None:
-    octets = UP[name]
-    whole = broker_hears([octets])
-    for place in range(len(octets)):
-        assert broker_hears(cut(octets, [place])) == whole
+    data = UP[name]
+    whole = broker_hears([data])
+    for place in range(len(data)):
+        assert broker_hears(cut(data, [place])) == whole
 
 
 @given(st.sampled_from(list(UP)), st.lists(st.integers(0, 10_000)))
@@ -152,12 +152,12 @@ def test_what_a_client_says_cut_anywhere(name: str, places: list[int]) -> None:
 
 
 @pytest.mark.parametrize("name", DOWN)
-def test_what_a_broker_says_octet_by_octet_and_cut_at_each_place(name: str) -> None:
-    octets = DOWN[name]
-    whole = client_hears([octets])
-    assert client_hears(cut(octets, list(range(len(octets))))) == whole
-    for place in range(len(octets)):
-        assert client_hears(cut(octets, [place])) == whole
+def test_what_a_broker_says_byte_by_byte_and_cut_at_each_place(name: str) -> None:
+    data = DOWN[name]
+    whole = client_hears([data])
+    assert client_hears(cut(data, list(range(len(data))))) == whole
+    for place in range(len(data)):
+        assert client_hears(cut(data, [place])) == whole
 
 
 @given(st.sampled_from(list(DOWN)), st.lists(st.integers(0, 10_000)))
@@ -167,7 +167,7 @@ def test_what_a_broker_says_cut_anywhere(name: str, places: list[int]) -> None:
 
 def test_the_conversations_are_not_empty() -> None:
     """The comparisons above would hold between silences, too."""
-    told = {name: len(broker_hears([octets])[0]) for name, octets in UP.items()}
+    told = {name: len(broker_hears([data])[0]) for name, data in UP.items()}
     assert told == {
         "handshake": 4,
         "handshake with heartbeats": 7,
@@ -184,7 +184,7 @@ def test_the_conversations_are_not_empty() -> None:
         "bad end octet": 4,
         "unknown type": 5,
     }
-    assert {name: len(client_hears([octets])) for name, octets in DOWN.items()} == {
+    assert {name: len(client_hears([data])) for name, data in DOWN.items()} == {
         "handshake": 3,
         "challenges": 4,
         "refused": 2,

@@ -88,7 +88,7 @@ def test_a_fault_ends_its_own_connection(
     with monkeypatch.context() as patch:
         patch.setattr(step, "_receive" if step is FastHandshake else "receive", breaks)
         client = stage.client()
-        client.octets(HEADER_0_9)
+        client.raw(HEADER_0_9)
         # Where the header was not read it is a reset.
         with contextlib.suppress(Gone):
             client.expect_end()

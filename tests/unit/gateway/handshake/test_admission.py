@@ -219,7 +219,7 @@ def test_a_stranger_too_many_is_left_standing(make_stage: MakeStage) -> None:
     stage = make_stage(policies=rates("connections: 1/h, per: [sourceIP], action: reject"))
     stage.opened()
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     client.expect_end()
     eventually(lambda: stage.running.outcomes() == {"over_limit": 1})
     assert counted(stage) == {("door", "few", "refused", "yes"): 1}

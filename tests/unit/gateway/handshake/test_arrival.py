@@ -27,14 +27,14 @@ def stage(make_stage: MakeStage, papers: Papers) -> Stage:
 def test_who_speaks_no_tls_is_told_nothing(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "amqpgate")
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER * 20)
+    client.raw(amqp.PROTOCOL_HEADER * 20)
     eventually(lambda: stage.running.outcomes() == {"handshake_failed": 1})
     assert "client: [SSL: " in caplog.text
 
 
 def test_half_a_handshake_has_a_deadline(stage: Stage) -> None:
     client = stage.client()
-    client.octets(b"\x16\x03\x01")
+    client.raw(b"\x16\x03\x01")
     eventually(lambda: stage.running.outcomes() == {"handshake_timeout": 1})
 
 

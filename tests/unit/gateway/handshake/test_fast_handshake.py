@@ -59,7 +59,7 @@ class ComesLater:
 def known(stage: Stage, **options: object) -> None:
     """The gateway has met the broker, the client and what both say."""
     client = stage.client(**options)
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     broker = stage.broker()
     broker.greet()
     client.expect(amqp.ConnectionStart)
@@ -91,7 +91,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
             known(self, **options)
             met.add(self)
         client = self.client(**options)
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         client.expect(amqp.ConnectionStart)
         return client, cast(Talker, ComesLater(self))
 
@@ -169,9 +169,9 @@ def test_half_a_frame_is_for_the_conversation(
 ) -> None:
     client, broker = stage.greeted()
     frame = method_frame(0, START_OK)
-    client.octets(frame[:size])
+    client.raw(frame[:size])
     eventually(lambda: len(conversations) == 2)
-    client.octets(frame[size:])
+    client.raw(frame[size:])
     play_on(client, broker)
     assert stages(conversations)[1:] == ["started"]
 
@@ -192,7 +192,7 @@ def play_on(client: Talker, broker: Talker) -> None:
 def test_the_whole_half_of_a_client_at_once(stage: Stage, conversations: list[Progress | None]) -> None:
     client, broker = stage.greeted()
     said = START_OK, amqp.ConnectionTuneOk(2047, 131072, 60), OPEN
-    client.octets(b"".join(method_frame(0, method) for method in said))
+    client.raw(b"".join(method_frame(0, method) for method in said))
     broker.expect(amqp.ConnectionStartOk)
     broker.say(TUNE)
     broker.expect(amqp.ConnectionTuneOk)

@@ -51,11 +51,11 @@ def test_the_broker_hears_where_the_client_really_is(
     assert introduced(client, broker) == (address or f"{host}:{port}")
 
 
-def test_a_proxy_header_octet_by_octet(make_stage: MakeStage) -> None:
+def test_a_proxy_header_byte_by_byte(make_stage: MakeStage) -> None:
     stage = make_stage(listener="proxyProtocol: v2")
     client = stage.client()
     for octet in encode_v2(SOURCE, HERE, b"\x04\0\1\0") + amqp.PROTOCOL_HEADER:
-        client.octets(bytes([octet]))
+        client.raw(bytes([octet]))
     broker = stage.broker()
     broker.greet()
     client.expect(amqp.ConnectionStart)
@@ -63,7 +63,7 @@ def test_a_proxy_header_octet_by_octet(make_stage: MakeStage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("accepted", "octets"),
+    ("accepted", "data"),
     [
         ("any", amqp.PROTOCOL_HEADER),
         ("v1", encode_v2(SOURCE, HERE)),
@@ -75,11 +75,11 @@ def test_a_proxy_header_octet_by_octet(make_stage: MakeStage) -> None:
     ],
 )
 def test_without_the_right_proxy_header_nothing_is_served(
-    make_stage: MakeStage, accepted: str, octets: bytes
+    make_stage: MakeStage, accepted: str, data: bytes
 ) -> None:
     stage = make_stage(listener=f"proxyProtocol: {accepted}")
     client = stage.client()
-    client.octets(octets)
+    client.raw(data)
     if accepted == "none":
         # Eight bytes that are not AMQP's.
         assert client.exactly(8) == amqp.PROTOCOL_HEADER

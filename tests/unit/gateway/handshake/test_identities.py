@@ -179,7 +179,7 @@ def test_other_mechanisms_are_neither_offered_nor_taken(tmp_path: Path) -> None:
     door = Doorway()
     with gate(tmp_path, port=door.port, upstream="") as running:
         client = running.dial()
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         broker = door.accept()
         broker.greet(mechanisms=b"PLAIN SCRAM-SHA-256 CRAM-MD5 EXTERNAL ANONYMOUS")
         start = client.expect(amqp.ConnectionStart)
@@ -189,7 +189,7 @@ def test_other_mechanisms_are_neither_offered_nor_taken(tmp_path: Path) -> None:
             assert refused(client)
             client.close()
             client = running.dial()
-            client.octets(amqp.PROTOCOL_HEADER)
+            client.raw(amqp.PROTOCOL_HEADER)
             client.expect(amqp.ConnectionStart)
         client.close()
         broker.close()
@@ -200,7 +200,7 @@ def test_the_broker_gets_the_same_token(tmp_path: Path) -> None:
     """Where the client logs in itself."""
     door, data = Doorway(), now_token()
     with gate(tmp_path, port=door.port, upstream="") as running, running.dial() as client:
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         broker = door.accept()
         broker.greet()
         client.expect(amqp.ConnectionStart)

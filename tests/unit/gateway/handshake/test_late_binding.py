@@ -114,7 +114,7 @@ def test_who_logs_in_by_what_is_not_offered_is_hung_up_on(
 def test_who_may_share_connections_is_not_offered_challenges(make_stage: Callable[..., Stage]) -> None:
     stage = make_stage(upstream="connections: pooled")
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     with stage.door.accept() as asked:
         asked.greet(mechanisms=b"RABBIT-CR-DEMO PLAIN AMQPLAIN")
         asked.expect_end()

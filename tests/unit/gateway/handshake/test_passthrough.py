@@ -56,7 +56,7 @@ def payload_of(frame: Frame) -> bytes:
 
 def test_the_brokers_start_is_passed_on_as_it_is(stage: Stage) -> None:
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     broker = stage.broker()
     properties = Table(
         (
@@ -351,7 +351,7 @@ def test_a_refusal_reaches_the_client_word_by_word(stage: Stage, step: int) -> N
 
 def test_a_refusal_instead_of_start_reaches_the_client(stage: Stage) -> None:
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     broker = stage.broker()
     broker.exactly(8)
     broker.say(REFUSAL)
@@ -397,7 +397,7 @@ def hear_320(client: Talker) -> str:
 def test_no_broker_there(stage: Stage) -> None:
     stage.door.close()
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     where = f"127.0.0.1:{stage.door.port}"
     assert hear_320(client).startswith(f"CONNECTION_FORCED - cannot connect to upstream {where}: ")
     stage.running.wait_idle()
@@ -407,10 +407,10 @@ def test_no_broker_there(stage: Stage) -> None:
 @pytest.mark.parametrize("answer", [b"", b"AMQP\0\0\x09\x01", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
 def test_no_broker_but_somebody_else(stage: Stage, answer: bytes) -> None:
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     broker = stage.broker()
     broker.exactly(8)
-    broker.octets(answer)
+    broker.raw(answer)
     broker.close()
     assert hear_320(client).startswith(f"CONNECTION_FORCED - upstream 127.0.0.1:{stage.door.port}: ")
     stage.running.wait_idle()
@@ -420,7 +420,7 @@ def test_no_broker_but_somebody_else(stage: Stage, answer: bytes) -> None:
 def test_a_broker_that_says_nothing(make_stage: MakeStage) -> None:
     stage = make_stage(upstream="connectTimeout: 200ms")
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     broker = stage.broker()
     text = f"CONNECTION_FORCED - upstream 127.0.0.1:{stage.door.port}: said nothing within 0.2 s"
     assert hear_320(client) == text
@@ -468,12 +468,12 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("octets", BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize("data", BAD.values(), ids=BAD.keys())
 @pytest.mark.parametrize("step", [0, 2, 4])
-def test_before_tune_ok_a_violation_is_answered_by_hanging_up(stage: Stage, step: int, octets: bytes) -> None:
+def test_before_tune_ok_a_violation_is_answered_by_hanging_up(stage: Stage, step: int, data: bytes) -> None:
     client, broker = stage.greeted()
     converse(client, broker, step)
-    client.octets(octets)
+    client.raw(data)
     with pytest.raises(Gone):
         client.frame()
     with pytest.raises(Gone):
@@ -482,11 +482,11 @@ def test_before_tune_ok_a_violation_is_answered_by_hanging_up(stage: Stage, step
     assert stage.running.outcomes() == {"refused": 1}
 
 
-@pytest.mark.parametrize("octets", BAD.values(), ids=BAD.keys())
-def test_after_tune_ok_a_violation_is_answered_in_words(stage: Stage, octets: bytes) -> None:
+@pytest.mark.parametrize("data", BAD.values(), ids=BAD.keys())
+def test_after_tune_ok_a_violation_is_answered_in_words(stage: Stage, data: bytes) -> None:
     client, broker = stage.greeted()
     converse(client, broker, 5)
-    client.octets(octets)
+    client.raw(data)
     assert client.expect(amqp.ConnectionClose).reply_code in (501, 504, 505, 540)
     client.close()
     with pytest.raises(Gone):
@@ -512,7 +512,7 @@ def test_more_than_was_offered_is_answered_by_hanging_up(stage: Stage, answer: t
 )
 def test_another_protocol_is_told_ours(stage: Stage, header: bytes) -> None:
     client = stage.client()
-    client.octets(header)
+    client.raw(header)
     assert client.exactly(8) == amqp.PROTOCOL_HEADER
     client.expect_end()
     client.close()
@@ -522,7 +522,7 @@ def test_another_protocol_is_told_ours(stage: Stage, header: bytes) -> None:
 
 def test_header_of_0_10_is_said_back_and_start_comes_as_a_control_of_it(stage: Stage) -> None:
     client = stage.client()
-    client.octets(HEADER_0_10)
+    client.raw(HEADER_0_10)
     assert client.exactly(8) == HEADER_0_10
     # All on one frame, of a control on channel 0: connection.start.
     frame = client.exactly(12 + 2)
@@ -533,13 +533,13 @@ def test_header_of_0_10_is_said_back_and_start_comes_as_a_control_of_it(stage: S
 # -- splits and pace ----------------------------------------------------------------------------------------
 
 
-def test_a_whole_conversation_octet_by_octet(stage: Stage) -> None:
+def test_a_whole_conversation_byte_by_byte(stage: Stage) -> None:
     client = stage.client()
     words = [method_frame(0, method) for who, method in CONVERSATION if who == "client"]
 
-    def dribble(octets: bytes) -> None:
-        for at in range(len(octets)):
-            client.octets(octets[at : at + 1])
+    def dribble(data: bytes) -> None:
+        for at in range(len(data)):
+            client.raw(data[at : at + 1])
 
     dribble(amqp.PROTOCOL_HEADER)
     broker = stage.broker()
@@ -547,17 +547,17 @@ def test_a_whole_conversation_octet_by_octet(stage: Stage) -> None:
     dribble(words[0])
     broker.expect(amqp.ConnectionStartOk)
     for octet in method_frame(0, amqp.ConnectionSecure(b"once more")):
-        broker.octets(bytes([octet]))
+        broker.raw(bytes([octet]))
     dribble(words[1])
     broker.expect(amqp.ConnectionSecureOk)
     for octet in method_frame(0, TUNE):
-        broker.octets(bytes([octet]))
+        broker.raw(bytes([octet]))
     dribble(words[2])
     broker.expect(amqp.ConnectionTuneOk)
     dribble(words[3])
     broker.expect(amqp.ConnectionOpen)
     for octet in method_frame(0, amqp.ConnectionOpenOk()):
-        broker.octets(bytes([octet]))
+        broker.raw(bytes([octet]))
     for kind in (amqp.ConnectionStart, amqp.ConnectionSecure, amqp.ConnectionTune, amqp.ConnectionOpenOk):
         client.expect(kind)
     dribble(method_frame(1, amqp.ChannelOpen()))
@@ -569,7 +569,7 @@ def test_a_client_may_say_everything_at_once(stage: Stage) -> None:
     words = [amqp.PROTOCOL_HEADER]
     words += [method_frame(0, method) for who, method in CONVERSATION if who == "client"]
     words += [method_frame(1, amqp.ChannelOpen()), method_frame(1, amqp.QueueDeclare(queue="q"))]
-    client.octets(b"".join(words))
+    client.raw(b"".join(words))
     broker = stage.broker()
     broker.greet()
     broker.expect(amqp.ConnectionStartOk)
@@ -579,7 +579,7 @@ def test_a_client_may_say_everything_at_once(stage: Stage) -> None:
     broker.expect(amqp.ConnectionTuneOk)
     broker.expect(amqp.ConnectionOpen)
     # The broker goes on at once, too.
-    broker.octets(method_frame(0, amqp.ConnectionOpenOk()) + method_frame(0, amqp.ConnectionBlocked("full")))
+    broker.raw(method_frame(0, amqp.ConnectionOpenOk()) + method_frame(0, amqp.ConnectionBlocked("full")))
     broker.expect(amqp.ChannelOpen, 1)
     broker.expect(amqp.QueueDeclare, 1)
     for kind in (
@@ -605,7 +605,7 @@ def test_an_open_that_came_with_tune_ok_goes_with_it(stage: Stage, monkeypatch: 
     converse(client, broker, 4)
     said.clear()
     both = method_frame(0, amqp.ConnectionTuneOk(2047, 131072, 60)) + method_frame(0, OPEN)
-    client.octets(both)
+    client.raw(both)
     broker.expect(amqp.ConnectionTuneOk)
     broker.expect(amqp.ConnectionOpen)
     assert said == [both]
@@ -617,7 +617,7 @@ def test_a_handshake_has_a_deadline_however_busy_it_looks(make_stage: MakeStage)
     client.sock.settimeout(0.02)
 
     def beat() -> None:
-        client.octets(HEARTBEAT)
+        client.raw(HEARTBEAT)
         with contextlib.suppress(TimeoutError):
             client.frame()
 
@@ -641,7 +641,7 @@ def test_a_broker_with_small_frames_is_kept_to_them(
     """The client is offered the standard's least; what it sends is cut."""
     stage = make_stage(upstream=upstream)
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     broker = stage.broker()
     broker.greet()
     client.expect(amqp.ConnectionStart)

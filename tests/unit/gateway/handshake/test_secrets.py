@@ -129,7 +129,7 @@ class Scene:
         with self.running.dial() as client:
             heard = b""
             with contextlib.suppress(Gone, OSError):
-                client.octets(said)
+                client.raw(said)
                 client.sock.shutdown(1)
             with contextlib.suppress(Gone, OSError):
                 while data := client.receive():
@@ -263,7 +263,7 @@ def test_a_proxy_header_that_is_none_is_not_quoted(make_stage: MakeStage) -> Non
         for said in (CANARY, b"PROXY " + CANARY + b"\r\n", b"PROXY TCP4 1.2.3.4 " + CANARY + b" 1 1\r\n"):
             client = stage.client()
             with contextlib.suppress(Gone, OSError):
-                client.octets(said)
+                client.raw(said)
                 client.expect_end()
         stage.running.wait_idle()
     assert leaks(lines) == []
@@ -275,7 +275,7 @@ def test_a_login_of_the_gateways_own_is_not_quoted(make_stage: MakeStage) -> Non
     stage = make_stage(upstream=f"user: app, password: {CANARY.decode()}, connections: pooled")
     with listening() as lines:
         client = stage.client()
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         # Asked what it offers, then for the login.
         stage.broker().greet()
         client.expect(amqp.ConnectionStart)

@@ -79,7 +79,7 @@ def logged_in(
 ) -> Talker:
     """A client, after its start-ok."""
     client = running.dial(listener)
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     client.expect(amqp.ConnectionStart)
     client.say(amqp.ConnectionStartOk(properties, "PLAIN", plain_response(user, password), "en_US"))
     return client

@@ -156,7 +156,7 @@ def test_a_limit_per_connection(make_stage: MakeStage) -> None:
         broker.hear_nothing(0.2)
 
 
-def test_a_limit_of_octets(make_stage: MakeStage) -> None:
+def test_a_limit_of_bytes(make_stage: MakeStage) -> None:
     stage = make_stage(policies=BYTES)
     client, broker = stage.opened()
     for size in (249, 0, 5000, 1):
@@ -221,10 +221,10 @@ def test_a_message_under_way_ends_as_it_began(make_stage: MakeStage) -> None:
     client.sock, sock = _Recorder(whole), client.sock  # type: ignore[assignment]
     client.publish(b"12345", "a")
     client.sock = sock
-    client.octets(whole[:-6])
+    client.raw(whole[:-6])
     broker.expect(amqp.BasicPublish, 1)
     use(stage, DENY)
-    client.octets(whole[-6:])
+    client.raw(whole[-6:])
     broker.frame()
     assert broker.frame().payload == b"12345"
     client.publish(b"x", "a")

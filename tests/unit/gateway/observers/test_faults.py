@@ -136,7 +136,7 @@ def test_who_is_told_of_a_session_fails(
 def test_who_is_told_of_what_is_no_session_fails(stage: Stage, faults: dict[str, int], fails: Fails) -> None:
     fails(HandshakeFailures, "tick")
     with stage.client() as client:
-        client.octets(b"GET / HT")
+        client.raw(b"GET / HT")
         client.exactly(8)
     stage.running.wait_idle()
     assert stage.running.outcomes() == {"refused": 1}

@@ -24,7 +24,7 @@ def knocks(
     """The first client with a login, which it has said, and the broker's end of the connection that is to
     prove it."""
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     with stage.door.accept() as asked:
         asked.greet()
         asked.expect_end()
@@ -59,7 +59,7 @@ def pooled(stage: Stage, properties: Table = CAPABILITIES) -> tuple[Talker, Talk
 def logged_in(stage: Stage) -> Talker:
     """Another client with the same login, which the broker is not asked about. It has no channel."""
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     client.expect(amqp.ConnectionStart)
     client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
     client.expect(amqp.ConnectionTune)

@@ -35,8 +35,8 @@ class Play:
     def passes(self, side: Side, method: Method) -> None:
         """A message goes by, as far as the data path is concerned."""
         lane = Lane(side, 4096, 4096, self.table)
-        octets = bytearray(content_frames(1, method, amqp.BasicProperties(), b"x", 4096))
-        scan(lane, octets, 0, len(octets), 0.0, [])
+        data = bytearray(content_frames(1, method, amqp.BasicProperties(), b"x", 4096))
+        scan(lane, data, 0, len(data), 0.0, [])
 
     @property
     def is_idle(self) -> bool:

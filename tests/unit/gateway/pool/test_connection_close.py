@@ -82,7 +82,7 @@ def test_a_client_that_goes_meanwhile_leaves_its_channels_closed(shared: Stage, 
 def test_a_client_that_says_it_twice_or_goes_on_is_not_heard(shared: Stage) -> None:
     client, broker = pooled(shared)
     asked(client, broker)
-    client.octets(
+    client.raw(
         method_frame(0, amqp.ConnectionClose(200, "bye", 0, 0)) * 2
         + method_frame(1, amqp.QueueDelete(queue="q"))
         + method_frame(2, amqp.ChannelOpen())

@@ -41,7 +41,7 @@ def test_clients_that_came_and_went_leave_nothing(shared: Stage) -> None:
             logged_in(shared).bye()
             logged_in(shared).reset()
             half = shared.client()
-            half.octets(amqp.PROTOCOL_HEADER)
+            half.raw(amqp.PROTOCOL_HEADER)
             half.expect(amqp.ConnectionStart)
             half.reset()
 
@@ -59,7 +59,7 @@ def test_who_goes_amid_a_message_leaves_no_half_of_it(shared: Stage) -> None:
     client, broker = pooled(shared)
     other = joined(shared, broker)
     whole = content_frames(1, amqp.BasicPublish(routing_key="q"), amqp.BasicProperties(), b"x" * 100, 131072)
-    client.octets(whole + whole[:-20])
+    client.raw(whole + whole[:-20])
     assert broker.content_of(broker.expect(amqp.BasicPublish, 1), 1).body == b"x" * 100
     client.reset()
     broker.expect(amqp.ChannelClose, 1)
@@ -172,7 +172,7 @@ def test_frames_of_a_channel_that_is_closed_are_for_nobody(shared: Stage) -> Non
     client.say(amqp.ChannelClose(200, "", 0, 0), 1)
     client.expect(amqp.ChannelCloseOk, 1)
     broker.expect(amqp.ChannelClose, 1)
-    broker.octets(method_frame(1, amqp.ChannelFlow(active=True)) + method_frame(1, amqp.ChannelCloseOk()))
+    broker.raw(method_frame(1, amqp.ChannelFlow(active=True)) + method_frame(1, amqp.ChannelCloseOk()))
     client.say(amqp.ChannelOpen(), 5)
     there, opening = broker.hear()
     assert isinstance(opening, amqp.ChannelOpen)

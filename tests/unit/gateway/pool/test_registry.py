@@ -13,7 +13,7 @@ from tests.unit.gateway.pool.pooled import asks_for_its_vhost, joined, pooled
 
 def knocks(stage: Stage, password: bytes) -> Talker:
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     client.expect(amqp.ConnectionStart)
     client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0" + password, "en_US"))
     return client

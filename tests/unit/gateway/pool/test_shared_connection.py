@@ -27,11 +27,11 @@ def test_what_the_broker_said_before_it_closed_the_connection_is_heard(
     )
     client, broker = pooled(stage)
     passive = amqp.ExchangeDeclare(exchange="x", type="direct", passive=True)
-    client.octets(method_frame(1, passive) * MANY)
+    client.raw(method_frame(1, passive) * MANY)
     for _ in range(MANY):
         broker.expect(amqp.ExchangeDeclare, 1)
     said = method_frame(1, amqp.ExchangeDeclareOk()) * MANY
-    broker.octets(said + method_frame(0, amqp.ConnectionClose(320, "CONNECTION_FORCED - bye", 0, 0)))
+    broker.raw(said + method_frame(0, amqp.ConnectionClose(320, "CONNECTION_FORCED - bye", 0, 0)))
     broker.expect(amqp.ConnectionCloseOk)
     if hangs_up:
         broker.close()

@@ -133,7 +133,7 @@ def test_silent_sockets_keep_nobody_out(make_stage: MakeStage) -> None:
     stage = make_stage(limits="maxHandshakes: 20")
     with contextlib.ExitStack() as crowd:
         for number in range(100):
-            crowd.enter_context(stage.running.dial()).octets(amqp.PROTOCOL_HEADER[: number % 8])
+            crowd.enter_context(stage.running.dial()).raw(amqp.PROTOCOL_HEADER[: number % 8])
         for _ in range(10):
             stage.opened()
     assert len(stage.running.gateway.sessions) == 10
@@ -150,7 +150,7 @@ def test_a_share_is_of_the_address_in_the_proxy_header(make_stage: MakeStage) ->
     stage.opened(first=encode_v2(PeerAddress("2001:db8::9:2", 4), net))
     silent.expect_end()
     stage.opened(first=mine)
-    stranger.octets(amqp.PROTOCOL_HEADER)
+    stranger.raw(amqp.PROTOCOL_HEADER)
     stranger.expect(amqp.ConnectionStart)
 
 
@@ -159,7 +159,7 @@ def test_a_header_alone_does_not_cost_a_connection_to_the_broker(make_stage: Mak
     stage.opened()
     stage.door.sock.settimeout(0)
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     start = client.expect(amqp.ConnectionStart)
     with pytest.raises(BlockingIOError):
         stage.door.accept()
@@ -171,7 +171,7 @@ def test_a_header_alone_does_not_cost_a_connection_to_the_broker(make_stage: Mak
     # In the broker's own words.
     stage.forget()
     again = stage.client()
-    again.octets(amqp.PROTOCOL_HEADER)
+    again.raw(amqp.PROTOCOL_HEADER)
     stage.broker().greet()
     assert again.expect(amqp.ConnectionStart) == start
 
@@ -180,7 +180,7 @@ def test_many_that_come_at_once_make_one_dial(make_stage: MakeStage) -> None:
     stage = make_stage()
     clients = [stage.client() for _ in range(20)]
     for client in clients:
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
     stage.broker().greet()
     for client in clients:
         client.expect(amqp.ConnectionStart)
@@ -194,7 +194,7 @@ def test_a_broker_that_went_away_meanwhile_is_told_after_start_ok(make_stage: Ma
     stage.opened()
     stage.door.close()
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     client.expect(amqp.ConnectionStart)
     client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
     close = client.expect(amqp.ConnectionClose)
@@ -205,7 +205,7 @@ def test_a_broker_that_refuses_everybody_now_is_told_after_start_ok(make_stage: 
     stage = make_stage()
     stage.opened()
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     client.expect(amqp.ConnectionStart)
     client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
     broker = stage.broker()

@@ -115,7 +115,7 @@ def test_upcalls_by_reason(make_stage: MakeStage) -> None:
         client.publish(b"x" * size, "a")
     for _ in range(3):
         broker.expect_content(amqp.BasicPublish)
-    client.octets(b"\x01\x00\x01\x00\x00\x00\x02\x00\x00\xce")
+    client.raw(b"\x01\x00\x01\x00\x00\x00\x02\x00\x00\xce")
     client.expect(amqp.BasicNack, 1)
     client.expect(amqp.ConnectionClose)
     after = read(stage).upcalls

@@ -136,14 +136,14 @@ def test_a_message_under_way_goes_to_its_end(stage: Stage) -> None:
     client, broker = stage.opened()
     consume(client, broker, "c")
     header = encode_frame(2, 1, encode_header(ContentHeader(60, 6, amqp.BasicProperties())))
-    broker.octets(method_frame(1, amqp.BasicDeliver("c", 1)) + header + encode_frame(3, 1, b"one"))
+    broker.raw(method_frame(1, amqp.BasicDeliver("c", 1)) + header + encode_frame(3, 1, b"one"))
     client.expect(amqp.BasicDeliver, 1)
     assert client.frame().type == 2
     assert client.frame().payload == b"one"
     client.say(OFF, 1)
     client.say(amqp.QueueDeclare(queue="behind"), 1)
     broker.expect(amqp.QueueDeclare, 1)
-    broker.octets(encode_frame(3, 1, b"two"))
+    broker.raw(encode_frame(3, 1, b"two"))
     deliver(broker, 2)
     assert client.frame().payload == b"two"
     assert client.hear() == (1, OFF_OK)
@@ -155,13 +155,13 @@ def test_a_message_under_way_goes_to_its_end(stage: Stage) -> None:
 def test_a_stop_may_end_within_a_message(pair: tuple[Talker, Talker]) -> None:
     client, broker = pair
     header = encode_frame(2, 1, encode_header(ContentHeader(60, 6, amqp.BasicProperties())))
-    broker.octets(method_frame(1, amqp.BasicDeliver("c", 2)) + header + encode_frame(3, 1, b"one"))
+    broker.raw(method_frame(1, amqp.BasicDeliver("c", 2)) + header + encode_frame(3, 1, b"one"))
     fence(client, broker, channel=2)
     client.say(ON, 1)
     client.expect(amqp.BasicDeliver, 1)
     assert client.frame().type == 2
     assert client.frame().payload == b"one"
-    broker.octets(encode_frame(3, 1, b"two"))
+    broker.raw(encode_frame(3, 1, b"two"))
     assert client.frame().payload == b"two"
     assert client.hear() == (1, ON_OK)
 

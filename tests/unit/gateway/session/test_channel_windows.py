@@ -297,14 +297,14 @@ def test_and_not_in_the_middle_of_a_message(full: Conversation) -> None:
     publish = method_frame(1, amqp.BasicPublish(routing_key="q"))
     header = encode_frame(2, 1, encode_header(ContentHeader(60, 6, amqp.BasicProperties())))
     full.client.say(amqp.BasicCancel("b"), 1)
-    full.client.octets(publish + header + encode_frame(3, 1, b"one"))
+    full.client.raw(publish + header + encode_frame(3, 1, b"one"))
     broker = full.broker.talker
     assert isinstance(broker.hear()[1], amqp.BasicCancel)
     broker.expect(amqp.BasicPublish, 1)
     assert [broker.frame().type, broker.frame().payload] == [2, b"one"]
     broker.say(amqp.BasicCancelOk("b"), 1)
     full.client.expect(amqp.BasicCancelOk, 1)
-    full.client.octets(encode_frame(3, 1, b"two"))
+    full.client.raw(encode_frame(3, 1, b"two"))
     assert broker.frame().payload == b"two"
     assert broker.expect(amqp.BasicNack, 1).delivery_tag == 3
 
@@ -314,7 +314,7 @@ def test_and_not_when_the_broker_has_closed_the_channel(full: Conversation) -> N
     client, broker = full.client, full.broker.talker
     whole = content_frames(1, amqp.BasicPublish(routing_key="q"), amqp.BasicProperties(), b"onetwo", 11)
     client.say(amqp.BasicCancel("b"), 1)
-    client.octets(whole[:-11])
+    client.raw(whole[:-11])
     broker.expect(amqp.BasicCancel, 1)
     broker.expect(amqp.BasicPublish, 1)
     assert [broker.frame().type, broker.frame().payload] == [2, b"one"]
@@ -322,12 +322,12 @@ def test_and_not_when_the_broker_has_closed_the_channel(full: Conversation) -> N
     client.expect(amqp.BasicCancelOk, 1)
     broker.say(amqp.ChannelClose(404, "NOT_FOUND - no", 50, 10), 1)
     client.expect(amqp.ChannelClose, 1)
-    client.octets(whole[-11:])
+    client.raw(whole[-11:])
     assert broker.frame().payload == b"two"
     client.say(amqp.ChannelCloseOk(), 1)
     broker.expect(amqp.ChannelCloseOk, 1)
     relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
-    client.octets(whole)
+    client.raw(whole)
     broker.expect(amqp.BasicPublish, 1)
     assert [broker.frame().type for _ in range(3)] == [2, 3, 3]
     client.say(amqp.QueueDeclare(queue="q"), 1)

@@ -132,7 +132,7 @@ def test_what_exceeds_the_settings_is_rejected_as_ever(
 def test_a_client_that_sends_more_than_it_said_is_a_violation(claims: ClaimStage) -> None:
     client, broker = claims.stage.opened()
     header = ContentHeader(amqp.BasicPublish.CLASS_ID, 100_000, amqp.BasicProperties())
-    client.octets(
+    client.raw(
         method_frame(1, amqp.BasicPublish(routing_key="k"))
         + encode_frame(amqp.FRAME_HEADER, 1, encode_header(header))
         + b"".join(body_frames(1, bytes(100_001), 120_000))

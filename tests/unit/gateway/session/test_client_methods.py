@@ -71,7 +71,7 @@ def test_a_declare_counts_before_it_is_answered(guarded: Stage) -> None:
     """Or a client could use a queue by its empty name while the gateway believes in the one before."""
     client, broker = guarded.opened()
     declared(client, broker, "mine", "mine")
-    client.octets(
+    client.raw(
         method_frame(1, amqp.QueueDeclare(queue="theirs", passive=True))
         + method_frame(1, amqp.BasicConsume())
     )
@@ -200,7 +200,7 @@ def test_a_refusal_that_is_longer_than_a_reply_text(make_stage: MakeStage, how: 
     stage = make_stage(policies=OWN_REPLIES + rule + f"  onDeny: {{publish: {how}}}\n")
     client, broker = stage.opened()
     # As many bytes as a routing key has, in characters of two.
-    client.octets(
+    client.raw(
         content_frames(1, amqp.BasicPublish(routing_key="é" * 127), amqp.BasicProperties(), b"x", 131072)
     )
     if how == "return":

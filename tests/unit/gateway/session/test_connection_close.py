@@ -115,7 +115,7 @@ def test_a_client_that_has_been_told_is_not_told_again(stage: Stage) -> None:
     broker.say(SHUTDOWN)
     client.expect(amqp.ConnectionClose)
     # What it says after its mistake is its answer to the close that it knows of.
-    client.octets(encode_frame(8, 1, b"") + method_frame(0, CLOSE_OK))
+    client.raw(encode_frame(8, 1, b"") + method_frame(0, CLOSE_OK))
     client.expect_end()
     client.close()
     broker.expect_end()

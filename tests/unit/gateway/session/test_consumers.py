@@ -65,7 +65,7 @@ def test_what_is_not_allowed_any_more_is_cancelled(stage: Stage) -> None:
     for tag in ("mine", "amq.ctag-1"):
         assert broker.expect(amqp.BasicCancel, 1) == amqp.BasicCancel(tag)
     # What was under way passes.
-    broker.octets(deliver(broker, "mine"))
+    broker.raw(deliver(broker, "mine"))
     client.expect_content(amqp.BasicDeliver)
     for tag in ("amq.ctag-1", "mine"):
         broker.say(amqp.BasicCancelOk(tag), 1)
@@ -158,7 +158,7 @@ def test_where_a_cancel_would_not_do_the_channel_is_closed(stage: Stage, why: st
     consume(client, broker, queue, "" if why == "nameless" else "mine", no_wait=why == "nameless")
     change(stage, "c")
     broker.expect(amqp.ChannelClose, 1)
-    broker.octets(deliver(broker, "mine"))
+    broker.raw(deliver(broker, "mine"))
     broker.say(amqp.ChannelCloseOk(), 1)
     client.expect_content(amqp.BasicDeliver)
     close = client.expect(amqp.ChannelClose, 1)
@@ -178,10 +178,10 @@ def test_the_end_of_a_message_of_the_clients_is_waited_for(stage: Stage, how: di
     publish = content_frames(
         1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"x" * 300_000, 131072
     )
-    client.octets(publish[:200_000])
+    client.raw(publish[:200_000])
     method = broker.expect(amqp.BasicPublish, 1)
     change(stage, "c")
-    client.octets(publish[200_000:])
+    client.raw(publish[200_000:])
     assert len(broker.content_of(method).body) == 300_000
     broker.expect(amqp.ChannelClose if how else amqp.BasicCancel, 1)
 
@@ -194,11 +194,11 @@ def test_a_message_that_is_swallowed_is_not_waited_for(make_stage: Callable[...,
     publish = content_frames(
         1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"x" * 300_000, 131072
     )
-    client.octets(publish[:200_000])
+    client.raw(publish[:200_000])
     client.expect(amqp.BasicNack, 1)
     change(stage, "c")
     broker.expect(amqp.BasicCancel, 1)
-    client.octets(publish[200_000:])
+    client.raw(publish[200_000:])
     client.say(amqp.BasicQos(), 1)
     broker.expect(amqp.BasicQos, 1)
 
@@ -207,7 +207,7 @@ def test_who_never_ends_a_message_is_ended(make_stage: Callable[..., Stage]) -> 
     stage = make_stage(limits="drainTimeout: 0.2s")
     client, broker = stage.opened()
     consume(client, broker, "a", "mine")
-    client.octets(
+    client.raw(
         content_frames(1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"x" * 100, 131072)[
             :-50
         ]

@@ -65,10 +65,10 @@ def test_what_is_shown_goes_on_as_it_came(make_stage: Callable[..., Stage], size
         at = 0
         while at < len(whole):
             # The end of a frame after some pieces of it, and all that is left after a while.
-            sender.octets(whole[at : at + cut])
+            sender.raw(whole[at : at + cut])
             at += cut
             if at > 10 * cut:
-                sender.octets(whole[at:])
+                sender.raw(whole[at:])
                 break
         found = receiver.expect_content(kind)
         assert (len(found.body), found.header.properties.content_type) == (size, "t")

@@ -398,11 +398,11 @@ def test_a_message_under_way_ends_as_it_began(stage: Stage, after: str) -> None:
     got = amqp.BasicGetOk(1, exchange=DONE, routing_key="a.b")
     frames = content_frames(1, got, properties, b"body", 131072)
     at = 8 + int.from_bytes(frames[3:7], "big")
-    broker.octets(frames[:at])
+    broker.raw(frames[:at])
     (session,) = stage.running.call(lambda: list(stage.running.gateway.sessions.values()))
     eventually(lambda: stage.running.call(lambda: is_holding(session)))
     stage.running.call(lambda: stage.running.gateway.use(build([Source("p.yaml", after.encode())])))
-    broker.octets(frames[at:])
+    broker.raw(frames[at:])
     message = client.expect_content(amqp.BasicGetOk)
     assert (shown(message), message.body) == (("later", "a.b", {"x-delay": -100}), b"body")
 

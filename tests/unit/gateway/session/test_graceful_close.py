@@ -52,7 +52,7 @@ def test_a_message_that_is_half_here_is_not_waited_for(stage: Stage, due: int) -
         published(client, broker, b"%d" % number)
     method = amqp.BasicPublish(routing_key="k")
     whole = content_frames(1, method, amqp.BasicProperties(), b"x" * 1000, 508)
-    client.octets(whole[:-10])
+    client.raw(whole[:-10])
     broker.expect(amqp.BasicPublish, 1)
     broker.frame()
     broker.frame()

@@ -251,7 +251,7 @@ class TestAcks:
         limited.client.say(v0_8.BasicAck(0, multiple=True), 1)
         assert limited.broker.hear() == (1, amqp.BasicNack(3, requeue=True))
         assert limited.broker.hear() == (1, amqp.BasicAck(0, multiple=True))
-        limited.broker.octets(encode_frame(3, 1, b"two"))
+        limited.broker.raw(encode_frame(3, 1, b"two"))
         limited.deliver(4)
         limited.takes(4)
 
@@ -363,7 +363,7 @@ def cancel_in_a_transaction(limited: Pair) -> None:
 def begin(pair: Pair, number: int) -> None:
     """A delivery of two bodies, "one" and "two", without its second one; the gateway has the rest."""
     header = encode_frame(2, 1, encode_header(ContentHeader(60, 6, amqp.BasicProperties())))
-    pair.broker.octets(method_frame(1, amqp.BasicDeliver("c", number)) + header + encode_frame(3, 1, b"one"))
+    pair.broker.raw(method_frame(1, amqp.BasicDeliver("c", number)) + header + encode_frame(3, 1, b"one"))
     pair.client.say(v0_8.ChannelOpen(), 2)
     pair.broker.expect(amqp.ChannelOpen, 2)
     pair.broker.say(amqp.ChannelOpenOk(), 2)
@@ -378,7 +378,7 @@ def test_a_message_that_is_kept_may_go_on_before_it_is_whole(limited: Pair) -> N
     limited.client.expect(v0_8.BasicDeliver, 1)
     assert limited.client.frame().type == 2
     assert limited.client.frame().payload == b"one"
-    limited.broker.octets(encode_frame(3, 1, b"two"))
+    limited.broker.raw(encode_frame(3, 1, b"two"))
     assert limited.client.frame().payload == b"two"
 
 
@@ -387,12 +387,12 @@ def test_nothing_is_put_into_the_middle_of_another_message(limited: Pair) -> Non
     limited.deliver(1, 2, 3)
     limited.takes(1, 2)
     header = encode_frame(2, 1, encode_header(ContentHeader(60, 6, amqp.BasicProperties())))
-    limited.broker.octets(method_frame(1, amqp.BasicDeliver("free", 4)) + header + encode_frame(3, 1, b"one"))
+    limited.broker.raw(method_frame(1, amqp.BasicDeliver("free", 4)) + header + encode_frame(3, 1, b"one"))
     limited.client.expect(v0_8.BasicDeliver, 1)
     assert limited.client.frame().type == 2
     assert limited.client.frame().payload == b"one"
     limited.ack(1)
-    limited.broker.octets(encode_frame(3, 1, b"two"))
+    limited.broker.raw(encode_frame(3, 1, b"two"))
     assert limited.client.frame().payload == b"two"
     limited.takes(3)
 

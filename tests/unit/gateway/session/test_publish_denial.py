@@ -45,25 +45,25 @@ def test_a_refusal_that_is_too_long_to_tell_is_cut(guarded: Stage) -> None:
     assert len(text.encode()) <= 255
 
 
-def test_a_denied_publish_octet_by_octet(guarded: Stage) -> None:
+def test_a_denied_publish_byte_by_byte(guarded: Stage) -> None:
     client, broker = guarded.opened()
-    octets = content_frames(1, amqp.BasicPublish(exchange="no"), amqp.BasicProperties(), b"x" * 300, 131072)
-    octets += content_frames(1, amqp.BasicPublish(exchange="ok"), amqp.BasicProperties(), b"y" * 300, 131072)
-    for octet in octets:
-        client.octets(bytes([octet]))
+    data = content_frames(1, amqp.BasicPublish(exchange="no"), amqp.BasicProperties(), b"x" * 300, 131072)
+    data += content_frames(1, amqp.BasicPublish(exchange="ok"), amqp.BasicProperties(), b"y" * 300, 131072)
+    for octet in data:
+        client.raw(bytes([octet]))
     refused(client, broker, (60, 40))
 
 
 def test_a_client_may_answer_a_refusal_in_the_middle_of_its_message(guarded: Stage) -> None:
     client, broker = guarded.opened()
     whole = content_frames(1, amqp.BasicPublish(exchange="no"), amqp.BasicProperties(), b"x" * 9000, 4096)
-    client.octets(whole[:5000])
+    client.raw(whole[:5000])
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     client.expect(amqp.ChannelClose, 1)
     # It was in the middle of a frame: that one it must finish.
     end = len(whole) - 832
-    client.octets(whole[5000:end])
+    client.raw(whole[5000:end])
     client.say(amqp.ChannelCloseOk(), 1)
     through(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk())
     client.publish(b"z", "", exchange="ok")
@@ -77,12 +77,12 @@ def test_what_is_left_of_a_message_may_come_behind_the_answer_to_its_refusal(
     """RabbitMQ would have closed the channel behind the message: no answer to that comes amid it."""
     client, broker = guarded.opened(2)
     frames = published_in_pieces("no")
-    client.octets(b"".join(frames[:begun]))
+    client.raw(b"".join(frames[:begun]))
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     client.expect(amqp.ChannelClose, 1)
     client.say(amqp.ChannelCloseOk(), 1)
-    client.octets(b"".join(frames[begun:]))
+    client.raw(b"".join(frames[begun:]))
     client.publish(b"beside it", "key", exchange="ok", channel=2)
     assert broker.expect_content(amqp.BasicPublish, 2).body == b"beside it"
     through(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk())
@@ -93,25 +93,25 @@ def test_what_is_left_of_a_message_may_come_behind_the_answer_to_its_refusal(
 def test_content_on_a_channel_that_is_open_anew_is_no_rest(guarded: Stage) -> None:
     client, broker = guarded.opened()
     frames = published_in_pieces("no")
-    client.octets(frames[0])
+    client.raw(frames[0])
     refused(client, broker, (60, 40))
     client.say(amqp.ChannelClose(200), 1)
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     client.expect(amqp.ChannelCloseOk, 1)
-    client.octets(frames[1])
+    client.raw(frames[1])
     assert client.expect(amqp.ConnectionClose).reply_code == 505
 
 
 def published_in_pieces(exchange: str) -> list[bytes]:
     """Method, header and three bodies."""
     publish = amqp.BasicPublish(exchange=exchange)
-    octets = content_frames(1, publish, amqp.BasicProperties(), b"x" * 12000, 4096)
+    data = content_frames(1, publish, amqp.BasicProperties(), b"x" * 12000, 4096)
     frames = []
-    while octets:
-        size = int.from_bytes(octets[3:7], "big") + 8
-        frames.append(octets[:size])
-        octets = octets[size:]
+    while data:
+        size = int.from_bytes(data[3:7], "big") + 8
+        frames.append(data[:size])
+        data = data[size:]
     return frames
 
 

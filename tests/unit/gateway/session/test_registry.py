@@ -154,7 +154,7 @@ def test_a_way_to_the_broker_that_cannot_be_left_is_that_sessions(
         eventually(lambda: stage.running.outcomes() == {"client_gone": 1})
     broker.close()
     with stage.client() as another:
-        another.octets(amqp.PROTOCOL_HEADER)
+        another.raw(amqp.PROTOCOL_HEADER)
         another.expect(amqp.ConnectionStart)
 
 
@@ -163,7 +163,7 @@ def test_nothing_is_left_of_a_session(stage: Stage) -> None:
     for number in range(10):
         client, broker = stage.opened()
         leaving, rest = (client, broker) if number % 2 else (broker, client)
-        leaving.octets((PUBLISH if number % 2 else DELIVER)[: 5 * number])
+        leaving.raw((PUBLISH if number % 2 else DELIVER)[: 5 * number])
         leaving.close()
         close_heard(rest)
         rest.say(amqp.ConnectionCloseOk())

@@ -67,7 +67,7 @@ def opened(
 ) -> tuple[Peer010, Peer010]:
     stage.forget()
     talker = stage.client()
-    talker.octets(HEADER)
+    talker.raw(HEADER)
     broker = greet(stage.broker())
     client = Peer010(talker)
     log_in(client, broker, tune_ok, tune)
@@ -107,7 +107,7 @@ def test_all_passes_as_it_came(stage: Stage) -> None:
         )
     )
     client.say(said)
-    assert broker.octets(len(said)) == said
+    assert broker.raw(len(said)) == said
     answer = b"".join(
         (
             control(amqp.SessionCompleted(SequenceSet(((0, 6),)), timely_reply=True)),
@@ -116,7 +116,7 @@ def test_all_passes_as_it_came(stage: Stage) -> None:
         )
     )
     broker.say(answer)
-    assert client.octets(len(answer)) == answer
+    assert client.raw(len(answer)) == answer
     client.say(DETACH, amqp.ConnectionClose(reply_code=200))
     assert broker.expect(amqp.SessionDetach) == DETACH
     broker.expect(amqp.ConnectionClose)
@@ -132,9 +132,9 @@ def test_all_passes_as_it_came(stage: Stage) -> None:
 def test_messages_are_counted(stage: Stage) -> None:
     client, broker = opened(stage)
     client.say(command(TRANSFER, KEY, b"12345") * 3)
-    broker.octets(len(command(TRANSFER, KEY, b"12345") * 3))
+    broker.raw(len(command(TRANSFER, KEY, b"12345") * 3))
     broker.say(DELIVERY * 2)
-    client.octets(len(DELIVERY) * 2)
+    client.raw(len(DELIVERY) * 2)
     (session,) = stage.running.call(lambda: list(stage.running.gateway.sessions.values()))
     assert session.facts.is_relayed
     assert session.relay.up.messages == 3
@@ -255,7 +255,7 @@ def test_the_broker_is_chosen_by_the_login(make_stage: MakeStage) -> None:
     """It is dialled once the client has said all, and is one of 0-10 all the same."""
     stage = make_stage(upstream=UPSTREAM, policies=ROUTE)
     talker = stage.client()
-    talker.octets(HEADER)
+    talker.raw(HEADER)
     asked = greet(stage.broker())
     client = Peer010(talker)
     client.expect(amqp.ConnectionStart)
@@ -371,11 +371,11 @@ def test_heartbeats(stage: Stage) -> None:
     client, broker = opened(stage, amqp.ConnectionTuneOk(channel_max=64, heartbeat=1))
     beat = control(amqp.ConnectionHeartbeat())
     for _ in range(5):
-        assert client.octets(len(beat)) == beat
+        assert client.raw(len(beat)) == beat
         client.say(beat)
     # The broker's hop has its own.
     client.say(command(DECLARE))
-    assert broker.octets(len(command(DECLARE))) == command(DECLARE)
+    assert broker.raw(len(command(DECLARE))) == command(DECLARE)
     assert broker.expect(amqp.ConnectionClose).reply_text == b"CONNECTION_FORCED - client sent no heartbeats"
 
 

@@ -88,11 +88,11 @@ def test_policies_judge_the_clients_names_and_numbers_stay_right(make_stage: Mak
     assert client.expect(amqp.ChannelClose, 1).reply_text == text
 
 
-def test_octet_by_octet_in_both_directions(named: Stage) -> None:
+def test_byte_by_byte_in_both_directions(named: Stage) -> None:
     client, broker = named.opened(2)
     publish, properties = amqp.BasicPublish(exchange="x", routing_key="k"), amqp.BasicProperties(reply_to="r")
     for octet in content_frames(1, publish, properties, b"body" * 50, 131072):
-        client.octets(bytes([octet]))
+        client.raw(bytes([octet]))
     message = broker.expect_content(amqp.BasicPublish)
     assert message.method == amqp.BasicPublish(exchange="a.x", routing_key="k")
     assert message.header.properties == amqp.BasicProperties(reply_to="a.r")
@@ -103,7 +103,7 @@ def test_octet_by_octet_in_both_directions(named: Stage) -> None:
         amqp.BasicGetOk(1, False, "a.x", "k", 0),
     ):
         for octet in content_frames(1, method, message.header.properties, b"back" * 50, 131072):
-            broker.octets(bytes([octet]))
+            broker.raw(bytes([octet]))
         back = client.expect_content(type(method))
         assert back.method.exchange == "x"  # type: ignore[attr-defined]
         assert back.header.properties == properties
@@ -123,12 +123,12 @@ def test_an_answer_of_the_gateways_own_waits_for_the_end_of_a_message(make_stage
     upstream = session.relay.endpoints[Side.UPSTREAM]
     for cut in (header_at, header_at + 22, len(sent) - 3):
         before = upstream.last_received
-        broker.octets(sent[:cut])
+        broker.raw(sent[:cut])
         eventually(lambda before=before: upstream.last_received > before)
         client.publish(b"no", "k", exchange="no")
         client.say(amqp.BasicQos(prefetch_count=1), 1)
         broker.expect(amqp.BasicQos, 1)
-        broker.octets(sent[cut:])
+        broker.raw(sent[cut:])
         assert client.expect_content(amqp.BasicDeliver).body == b"b" * 9
         client.expect(amqp.BasicNack, 1)
 
@@ -142,7 +142,7 @@ def test_two_channels_do_not_mix(named: Stage) -> None:
         2, amqp.BasicPublish(exchange="x", routing_key="2"), amqp.BasicProperties(), b"2", 4096
     )
     cut = one.index(b"\xce\x02") + 1
-    client.octets(one[:cut] + two[:cut] + one[cut:] + two[cut:])
+    client.raw(one[:cut] + two[:cut] + one[cut:] + two[cut:])
     for channel in (1, 2):
         message = broker.expect_content(amqp.BasicPublish, channel)
         assert message.method == amqp.BasicPublish(exchange="a.x", routing_key=str(channel))
@@ -154,7 +154,7 @@ def test_two_channels_do_not_mix(named: Stage) -> None:
         for n in (1, 2)
     ]
     cut = down[0].index(b"\xce\x02") + 1
-    broker.octets(down[0][:cut] + down[1][:cut] + down[1][cut:] + down[0][cut:])
+    broker.raw(down[0][:cut] + down[1][:cut] + down[1][cut:] + down[0][cut:])
     for channel in (2, 1):
         back = client.expect_content(amqp.BasicGetOk, channel)
         assert back.method == amqp.BasicGetOk(1, False, "x", str(channel), 0)
@@ -266,11 +266,11 @@ def test_a_message_under_way_ends_as_it_began(named: Stage) -> None:
     client, broker = named.opened()
     whole = content_frames(1, amqp.BasicPublish(exchange="x"), amqp.BasicProperties(), b"b", 4096)
     cut = whole.index(b"\xce\x02") + 1
-    client.octets(whole[:cut])
+    client.raw(whole[:cut])
     client.say(amqp.ConnectionUpdateSecret(b"s", "r"))
     broker.expect(amqp.ConnectionUpdateSecret)
     named.running.call(lambda: named.running.gateway.use(build([])))
-    client.octets(whole[cut:])
+    client.raw(whole[cut:])
     assert broker.expect_content(amqp.BasicPublish).method == amqp.BasicPublish(exchange="a.x")
 
 

@@ -115,7 +115,7 @@ def test_methods_behind_it_wait_for_a_key_that_is_fetched(tmp_path: Path) -> Non
     with gate(tmp_path, port=door.port, upstream="") as running:
         data = now_token()
         client = running.dial()
-        client.octets(amqp.PROTOCOL_HEADER)
+        client.raw(amqp.PROTOCOL_HEADER)
         broker = door.accept()
         broker.greet()
         client.expect(amqp.ConnectionStart)

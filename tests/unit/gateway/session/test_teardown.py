@@ -37,7 +37,7 @@ def half_close(talker: Talker) -> None:
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_client_that_vanishes(stage: Stage, cut: int, leave: Callable[[Talker], None]) -> None:
     client, broker = stage.opened()
-    client.octets(PUBLISH[:cut])
+    client.raw(PUBLISH[:cut])
     leave(client)
     assert close_heard(broker) == amqp.ConnectionClose(
         320, "CONNECTION_FORCED - client closed its connection"
@@ -54,7 +54,7 @@ def test_a_client_that_vanishes(stage: Stage, cut: int, leave: Callable[[Talker]
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_broker_that_vanishes(stage: Stage, cut: int, leave: Callable[[Talker], None]) -> None:
     client, broker = stage.opened()
-    broker.octets(DELIVER[:cut])
+    broker.raw(DELIVER[:cut])
     leave(broker)
     assert close_heard(client) == amqp.ConnectionClose(
         320, "CONNECTION_FORCED - upstream closed its connection"
@@ -90,7 +90,7 @@ def test_what_the_broker_said_before_it_vanished_arrives(stage: Stage) -> None:
     """Also where the client is slow: the bytes that wait for it come before the close."""
     client, broker = stage.opened(read_buffer=8192)
     for _ in range(3):
-        broker.octets(DELIVER)
+        broker.raw(DELIVER)
     broker.close()
     for _ in range(3):
         assert len(client.expect_content(amqp.BasicDeliver).body) == 300_000
@@ -99,7 +99,7 @@ def test_what_the_broker_said_before_it_vanished_arrives(stage: Stage) -> None:
 
 def test_what_the_client_said_before_it_vanished_arrives(stage: Stage) -> None:
     client, broker = stage.opened()
-    client.octets(PUBLISH * 3)
+    client.raw(PUBLISH * 3)
     client.close()
     for _ in range(3):
         assert len(broker.expect_content(amqp.BasicPublish).body) == 300_000
@@ -120,7 +120,7 @@ def test_a_peer_that_reads_nothing_at_the_end_has_a_deadline(make_stage: MakeSta
     client, broker = stage.opened(read_buffer=8192)
     broker.sock.settimeout(0.3)
     with pytest.raises(TimeoutError):
-        broker.octets(DELIVER * 100)
+        broker.raw(DELIVER * 100)
     broker.reset()
     stage.running.wait_idle()
     assert all(frame.channel == 1 for frame in client.all())
@@ -131,7 +131,7 @@ def test_what_a_leaving_peer_still_says_is_read_and_dropped(stage: Stage) -> Non
     client, broker = stage.opened()
     client.say(amqp.ChannelOpen(), 1)
     for _ in range(20):
-        client.octets(PUBLISH)
+        client.raw(PUBLISH)
     close = client.expect(amqp.ConnectionClose)
     assert close.reply_text == "CHANNEL_ERROR - second 'channel.open' seen"
     client.say(CLOSE_OK)

@@ -45,7 +45,7 @@ class Odd:
         self._data = b""
 
     def say(self, frames: bytes) -> None:
-        self.talker.octets(records(frames))
+        self.talker.raw(records(frames))
 
     def hear(self) -> Frame:
         while True:
@@ -69,7 +69,7 @@ class Odd:
 def opened(stage: Stage) -> tuple[Odd, Talker]:
     stage.forget()
     talker = stage.client()
-    talker.octets(amqp.PROTOCOL_HEADER)
+    talker.raw(amqp.PROTOCOL_HEADER)
     broker = stage.broker()
     broker.greet()
     client = Odd(talker)
@@ -117,14 +117,14 @@ def test_a_session_from_login_to_close(translated: Stage) -> None:
 
 def test_a_violation_is_answered_in_the_peers_own_protocol(translated: Stage) -> None:
     client, broker = opened(translated)
-    client.talker.octets(records(PUBLISH) + record(BROKEN) + records(PUBLISH))
+    client.talker.raw(records(PUBLISH) + record(BROKEN) + records(PUBLISH))
     close = client.expect(amqp.ConnectionClose)
     assert isinstance(close, amqp.ConnectionClose)
     assert (close.reply_code, close.reply_text) == (503, "COMMAND_INVALID - a broken record")
     assert broker.expect_content(amqp.BasicPublish).body == b"x" * 300_000
     assert broker.expect(amqp.ConnectionClose).reply_text == "CONNECTION_FORCED - client broke the protocol"
     broker.say(amqp.ConnectionCloseOk())
-    client.talker.octets(CLOSE_OK)
+    client.talker.raw(CLOSE_OK)
     for talker in (client.talker, broker):
         talker.close()
     translated.running.wait_idle()

@@ -123,7 +123,7 @@ def test_what_cannot_be_decoded_is_not_passed_on(
 ) -> None:
     talkers = stage.opened()
     bystanders = stage.opened()
-    talkers[is_broker].octets(encode_frame(1, 1, payload))
+    talkers[is_broker].raw(encode_frame(1, 1, payload))
     close = talkers[0].expect(amqp.ConnectionClose)
     assert close.reply_code == (541 if is_broker else code)
     assert talkers[1].expect(amqp.ConnectionClose).reply_code == 320
@@ -133,7 +133,7 @@ def test_what_cannot_be_decoded_is_not_passed_on(
 
 def test_what_is_said_behind_a_violation_is_for_nobody(stage: Stage) -> None:
     client, broker = stage.opened()
-    client.octets(
+    client.raw(
         method_frame(1, amqp.ChannelOpen())
         + method_frame(1, amqp.QueueDelete(queue="q"))
         + content_frames(1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"x", 4096)

@@ -76,11 +76,11 @@ def test_declare_bind_consume_and_the_rest(stage: Stage, opens: Opens, one: Dial
     there, back = interpreter_for(one), interpreter_for(other)
 
     def passes(question: Method, answer: Method) -> None:
-        client.octets(encode_frame(1, 1, there.from_canonical(question)))
+        client.raw(encode_frame(1, 1, there.from_canonical(question)))
         heard = broker.frame()
         assert heard[:2] == (1, 1)
         assert interpreter_for(other).to_canonical(heard.payload, SERVER) == question
-        broker.octets(encode_frame(1, 1, back.from_canonical(answer)))
+        broker.raw(encode_frame(1, 1, back.from_canonical(answer)))
         told = client.frame()
         assert interpreter_for(one).to_canonical(told.payload, SERVER) == answer
 
@@ -133,7 +133,7 @@ def test_policies_refuse_the_same_whatever_the_version(
     ):
         if number > 1:
             open_channel(client, broker, number)
-        client.octets(encode_frame(1, number, speaker.from_canonical(refused)))
+        client.raw(encode_frame(1, number, speaker.from_canonical(refused)))
         _, close = broker.hear()
         assert (close.NAME, close.reply_code) == ("channel.close", 403)  # type: ignore[attr-defined]
         broker.say(amqp.ChannelCloseOk(), number)
@@ -299,7 +299,7 @@ class TestTickets:
 
     def asks(self, pair: tuple[Talker, Talker], request: amqp.AccessRequest) -> Method:
         client, _ = pair
-        client.octets(encode_frame(1, 1, interpreter_for(client.dialect).from_canonical(request)))
+        client.raw(encode_frame(1, 1, interpreter_for(client.dialect).from_canonical(request)))
         return client.hear()[1]
 
     def test_one_is_given(self, stage: Stage, opens: Opens, one: Dialect) -> None:
@@ -323,7 +323,7 @@ class TestTickets:
         policy = MINE[: MINE.index("  - {id: queues")] + rule
         client, broker = opens(make_stage(policies=policy), one, RABBITMQ_0_9_1)
         request = interpreter_for(one).from_canonical(amqp.AccessRequest("/data", **{right: True}))
-        client.octets(encode_frame(1, 1, request))
+        client.raw(encode_frame(1, 1, request))
         if right in rights[allowed]:
             assert client.hear()[1].NAME == "access.request-ok"
         else:
@@ -424,7 +424,7 @@ def test_pings_within_a_message_are_bounded(
     client, broker = opens(stage, LEGACY_CLIENT_0_9, RABBITMQ_0_9_1)
     header = encode_header(ContentHeader(60, 6, amqp.BasicProperties()))
     deliver = amqp.BasicDeliver("c", 1).encode()
-    broker.octets(encode_frame(1, 1, deliver) + encode_frame(2, 1, header) + encode_frame(3, 1, b"one"))
+    broker.raw(encode_frame(1, 1, deliver) + encode_frame(2, 1, header) + encode_frame(3, 1, b"one"))
     for kind in (1, 2, 3):
         assert client.frame().type == kind
     for _ in range(5):
@@ -437,13 +437,13 @@ def test_a_brokers_ping_is_not_answered_within_a_message(stage: Stage, opens: Op
     client, broker = opens(stage, RABBITMQ_0_9_1, dialects.LEGACY_BROKER_0_9)
     header = encode_header(ContentHeader(60, 6, amqp.BasicProperties()))
     publish = amqp.BasicPublish(routing_key="k").encode()
-    client.octets(encode_frame(1, 1, publish) + encode_frame(2, 1, header) + encode_frame(3, 1, b"one"))
+    client.raw(encode_frame(1, 1, publish) + encode_frame(2, 1, header) + encode_frame(3, 1, b"one"))
     for kind in (1, 2, 3):
         assert broker.frame().type == kind
     broker.say(v0_9.ChannelPing(), 1)
     broker.say(v0_9.QueueDeclareOk("fence"), 1)
     client.expect(amqp.QueueDeclareOk, 1)
-    client.octets(encode_frame(3, 1, b"two"))
+    client.raw(encode_frame(3, 1, b"two"))
     assert broker.frame().payload == b"two"
     assert broker.hear() == (1, v0_9.ChannelOk())
     assert broker.hear() == (1, v0_9.ChannelPong())
@@ -538,7 +538,7 @@ class TestOtherClasses:
     def test_content_that_nobody_announced_is_a_violation(self, stage: Stage, opens: Opens) -> None:
         client, _broker = opens(stage, LEGACY_CLIENT, dialects.LEGACY_BROKER_0_9)
         header = ContentHeader(80, 1, v0_8.StreamProperties())
-        client.octets(encode_frame(2, 1, encode_header(header)))
+        client.raw(encode_frame(2, 1, encode_header(header)))
         close = client.expect(v0_8.ConnectionClose)
         assert close.reply_code == 505
 
@@ -552,5 +552,5 @@ def test_an_unknown_method_is_refused_with_its_ids(stage: Stage, opens: Opens) -
 @pytest.mark.parametrize("kind", [4, 5, 6, 7])
 def test_frame_types_that_no_broker_takes(stage: Stage, opens: Opens, kind: int) -> None:
     client, _broker = opens(stage, LEGACY_CLIENT, RABBITMQ_0_9_1)
-    client.octets(encode_frame(kind, 1, b""))
+    client.raw(encode_frame(kind, 1, b""))
     assert client.expect(v0_8.ConnectionClose).reply_code == 501

@@ -101,7 +101,7 @@ def test_a_violation_is_told_in_the_clients_version(stage: Stage, near: str, cod
     words = SPOKEN[near].words
     client.expect(words.ConnectionTune)
     client.say(words.ConnectionTuneOk(2047, 131072, 0))
-    client.octets(encode_frame(amqp.FRAME_HEADER, 0, bytes(14)))
+    client.raw(encode_frame(amqp.FRAME_HEADER, 0, bytes(14)))
     close = client.expect(words.ConnectionClose)
     assert close.reply_code == code
     assert close.reply_text.startswith("UNEXPECTED_FRAME - ")
@@ -192,7 +192,7 @@ def test_opens_capabilities_and_insist(
 def answer(broker: Talker, header: bytes) -> bytes:
     """A broker that does not speak the version that it is asked for: which one that was."""
     asked_for = broker.exactly(8)
-    broker.octets(header)
+    broker.raw(header)
     broker.close()
     return asked_for
 
@@ -299,7 +299,7 @@ def test_a_version_that_is_set_is_the_only_one(make_stage: MakeStage) -> None:
 
 def test_a_header_that_is_echoed_is_no_answer(stage: Stage) -> None:
     client, broker = come(stage), stage.broker()
-    broker.octets(broker.exactly(8))
+    broker.raw(broker.exactly(8))
     broker.say(amqp.ConnectionStart(0, 9, Table(), b"PLAIN", b"en_US"))
     log_in(client, SPOKEN["0-9-1"])
     broker.expect(amqp.ConnectionStartOk)
@@ -558,7 +558,7 @@ def test_a_start_of_an_unknown_version_is_not_answered(
     """ "It MUST close the socket connection without sending any further data" (connection.start)."""
     stage = make_stage(upstream=upstream)
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     # Of a pool's it is asked what it offers, and then told a login.
     for is_login in (False, True) if "pooled" in upstream else (True,):
         broker = stage.broker()

@@ -24,7 +24,7 @@ OURS = {
         "0 connection.close 505 (60, 40) UNEXPECTED_FRAME - content body is longer than declared",
     ),
     # To the scanner it is too short to be a content header, whichever part is missing.
-    "channel: header of twelve octets": (
+    "channel: header of twelve bytes": (
         "0 connection.close 501 (0, 0) FRAME_ERROR - type 2, 12 bytes: unknown_frame",
     ),
 }
@@ -65,12 +65,12 @@ def broker_hears(broker: Talker) -> amqp.ConnectionClose:
     raise AssertionError("no close")
 
 
-@pytest.mark.parametrize("split", [False, True], ids=["whole", "octets"])
+@pytest.mark.parametrize("split", [False, True], ids=["whole", "data"])
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: f"{case.stage}: {case.name}")
 def test_a_violation(stage: Stage, case: Case, split: bool) -> None:
     client, broker = stage.opened(1 if case.stage == "channel" else 0)
-    for octets in [case.sent[at : at + 1] for at in range(len(case.sent))] if split else [case.sent]:
-        client.octets(octets)
+    for data in [case.sent[at : at + 1] for at in range(len(case.sent))] if split else [case.sent]:
+        client.raw(data)
     assert unquoted([answer(client, broker)]) == unquoted(expected(case))
 
 
@@ -81,7 +81,7 @@ def test_a_violation(stage: Stage, case: Case, split: bool) -> None:
 )
 def test_what_is_left_to_the_broker(stage: Stage, case: Case) -> None:
     client, broker = stage.opened()
-    client.octets(case.sent)
+    client.raw(case.sent)
     assert broker.exactly(len(case.sent)) == case.sent
 
 

@@ -51,10 +51,10 @@ async def test_a_close_is_said_and_its_answer_waited_for_behind_what_was_under_w
             said = peer.expect(amqp.ConnectionClose)
             assert (said.reply_code, said.class_id, said.method_id) == (530, 10, 40)
             assert said.reply_text == "NOT_ALLOWED - not now"
-            peer.octets(publish + encode_frame(8, 0, b""))
+            peer.raw(publish + encode_frame(8, 0, b""))
             # A close-ok of a channel, and a method that nobody knows, are no answers.
             peer.say(amqp.ConnectionCloseOk(), 1)
-            peer.octets(encode_frame(1, 0, b"\0\xff\0\1"))
+            peer.raw(encode_frame(1, 0, b"\0\xff\0\1"))
             # It closes as well, and is answered.
             peer.say(CLOSE)
             await wait_all_tasks_blocked()
@@ -64,7 +64,7 @@ async def test_a_close_is_said_and_its_answer_waited_for_behind_what_was_under_w
             await wait_all_tasks_blocked()
             # Nothing more comes; what is still under way to the gateway is read.
             assert peer.sock.recv(1) == b""
-            peer.octets(publish)
+            peer.raw(publish)
             await wait_all_tasks_blocked()
             assert not over.is_set()
             peer.close()
@@ -77,7 +77,7 @@ async def test_a_close_is_said_and_its_answer_waited_for_behind_what_was_under_w
 )
 async def test_a_peer_that_makes_no_sense_or_goes_is_waited_for_no_more(said: bytes) -> None:
     with stream_and_peer() as (hop, peer), trio.fail_after(PATIENCE):
-        peer.octets(said)
+        peer.raw(said)
         peer.close()
         await await_close_ok(hop)
 
@@ -87,7 +87,7 @@ async def test_a_peer_that_says_on_and_on_has_the_callers_time(
 ) -> None:
     autojump_clock.autojump_threshold = 0.05
     with stream_and_peer() as (hop, peer):
-        peer.octets(method_frame(0, CLOSE) * 40)
+        peer.raw(method_frame(0, CLOSE) * 40)
         with trio.move_on_after(5) as patience:
             await await_close_ok(hop)
         assert patience.cancelled_caught

@@ -39,16 +39,16 @@ async def test_so_many_bytes_in_as_many_pieces_as_they_come() -> None:
             nursery.start_soon(read)
             for byte in b"AMQP\0\0\x09":
                 await wait_all_tasks_blocked()
-                peer.octets(bytes([byte]))
+                peer.raw(bytes([byte]))
             # What comes behind them is left for who reads next.
-            peer.octets(b"\1next")
+            peer.raw(b"\1next")
         assert found == [b"AMQP\0\0\x09\1"]
         assert await stream.receive() == b"next"
 
 
 async def test_an_end_is_no_bytes_and_too_early_where_some_are_expected() -> None:
     with stream_and_peer() as (stream, peer):
-        peer.octets(b"AMQP")
+        peer.raw(b"AMQP")
         peer.close()
         with pytest.raises(StreamClosedError, match="before it said what was expected"):
             await stream.receive_exactly(8)
@@ -94,7 +94,7 @@ async def test_all_is_sent_however_slowly_the_peer_reads() -> None:
 
 async def test_heartbeats_between_methods_are_passed_over() -> None:
     with stream_and_peer() as (stream, peer):
-        peer.octets(HEARTBEAT * 3 + method_frame(0, CLOSE) + HEARTBEAT + method_frame(0, CLOSE))
+        peer.raw(HEARTBEAT * 3 + method_frame(0, CLOSE) + HEARTBEAT + method_frame(0, CLOSE))
         assert await stream.next_method() == CLOSE
         assert await stream.next_method() == CLOSE
 
@@ -109,10 +109,10 @@ async def test_each_split_of_the_bytes_is_the_same_method() -> None:
                 async def read(stream: MethodStream = stream, found: list[object] = found) -> None:
                     found.append(await stream.next_method())
 
-                peer.octets(frame[:cut])
+                peer.raw(frame[:cut])
                 nursery.start_soon(read)
                 await wait_all_tasks_blocked()
-                peer.octets(frame[cut:])
+                peer.raw(frame[cut:])
             assert found == [CLOSE]
 
 
@@ -136,7 +136,7 @@ async def test_each_split_of_the_bytes_is_the_same_method() -> None:
 )
 async def test_what_is_no_method_of_a_set_up_is_a_violation(frame: bytes, code: int) -> None:
     with stream_and_peer() as (stream, peer), trio.fail_after(PATIENCE):
-        peer.octets(frame)
+        peer.raw(frame)
         with pytest.raises(ProtocolViolation) as caught:
             await stream.next_method()
         assert caught.value.code == code
@@ -144,7 +144,7 @@ async def test_what_is_no_method_of_a_set_up_is_a_violation(frame: bytes, code: 
 
 async def test_an_end_instead_of_a_method() -> None:
     with stream_and_peer() as (stream, peer):
-        peer.octets(method_frame(0, CLOSE)[:-1])
+        peer.raw(method_frame(0, CLOSE)[:-1])
         peer.close()
         with pytest.raises(StreamClosedError, match="connection closed"):
             await stream.next_method()
@@ -162,8 +162,8 @@ async def test_a_header_is_told_from_a_frame_by_its_first_byte(said: bytes) -> N
             nursery.start_soon(read)
             for byte in said:
                 await wait_all_tasks_blocked()
-                peer.octets(bytes([byte]))
-        peer.octets(method_frame(0, amqp.ConnectionStart()))
+                peer.raw(bytes([byte]))
+        peer.raw(method_frame(0, amqp.ConnectionStart()))
         assert found == [said]
         assert await stream.next_header() is None
         assert isinstance(await stream.next_method(), amqp.ConnectionStart)
@@ -184,7 +184,7 @@ async def test_a_peer_of_another_version_is_spoken_to_in_its_words() -> None:
 async def test_what_was_received_behind_the_last_method_is_handed_over() -> None:
     behind = method_frame(1, amqp.ChannelOpen()) + b"\1\0"
     with stream_and_peer() as (stream, peer):
-        peer.octets(method_frame(0, amqp.ConnectionOpen("/")) + behind)
+        peer.raw(method_frame(0, amqp.ConnectionOpen("/")) + behind)
         await stream.next_method()
         handed = hand_over(stream, Tune(frame_max=8192, channel_max=7, heartbeat=30))
         assert (handed.sock, handed.frame_max, handed.heartbeat) == (stream.sock, 8192, 30.0)
@@ -209,7 +209,7 @@ async def test_a_peer_that_still_speaks_is_read_until_it_has_closed() -> None:
             nursery.start_soon(leave)
             for _ in range(5):
                 await wait_all_tasks_blocked()
-                peer.octets(b"x" * 1000)
+                peer.raw(b"x" * 1000)
             await wait_all_tasks_blocked()
             assert not ended.is_set()
             assert peer.expect(amqp.ConnectionClose) == CLOSE

@@ -62,7 +62,7 @@ def test_client_certificates(make_stage: MakeStage, papers: Papers, required: bo
         # TLS 1.3 tells a client only when it reads.
         with pytest.raises((Gone, ssl.SSLError, ConnectionError)):  # noqa: PT012
             client = stage.client(tls=papers.client_context(stem))
-            client.octets(amqp.PROTOCOL_HEADER)
+            client.raw(amqp.PROTOCOL_HEADER)
             client.frame()
 
 
@@ -113,7 +113,7 @@ def test_who_has_a_certificate_is_who_it_names_under_a_login_that_is_lent(
     )
     papers.make("alice", "alice@example.org", common_name="alice")
     client = stage.client(tls=papers.client_context("alice"))
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     broker = stage.broker()
     broker.greet(mechanisms=b"PLAIN EXTERNAL")
     assert mechanism.encode() in client.expect(amqp.ConnectionStart).mechanisms.split()
@@ -141,7 +141,7 @@ def test_who_has_a_certificate_is_who_it_names_under_a_login_that_is_lent(
 def test_plain_talk_on_a_tls_port_ends(make_stage: MakeStage, papers: Papers) -> None:
     stage = make_stage(listener=f"tls: {{{papers.make('gate', 'localhost')}}}")
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     with pytest.raises(Gone):
         client.frame()
     stage.running.wait_idle()
@@ -153,7 +153,7 @@ def test_a_tls_handshake_has_a_deadline(make_stage: MakeStage, papers: Papers) -
         listener=f"tls: {{{papers.make('gate', 'localhost')}}}", limits="handshakeTimeout: 200ms"
     )
     client = stage.client()
-    client.octets(b"\x16\x03\x01")
+    client.raw(b"\x16\x03\x01")
     with pytest.raises(Gone):
         client.frame()
     stage.running.wait_idle()
@@ -283,7 +283,7 @@ def test_the_oldest_version(make_stage: MakeStage, papers: Papers, version: str,
 def behind_tls(stage: Stage, context: ssl.SSLContext) -> tuple[Talker, Talker]:
     """A client, and its broker, up to start."""
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     sock, _ = stage.door.sock.accept()
     broker = stage.guests.enter_context(
         Talker(context.wrap_socket(sock, server_side=True, suppress_ragged_eofs=False))
@@ -357,7 +357,7 @@ def test_a_broker_that_is_not_trusted(
     trustme.CA().cert_pem.write_to_path(papers.folder / "stranger.pem")
     stage = make_stage(upstream=settings)
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     sock, _ = stage.door.sock.accept()
     with sock, pytest.raises(OSError):  # noqa: PT011 - the gateway drops it, one way or the other
         papers.server_context("broker").wrap_socket(sock, server_side=True)
@@ -369,16 +369,16 @@ def test_a_broker_that_is_not_trusted(
 def test_a_broker_that_does_not_speak_tls(make_stage: MakeStage) -> None:
     stage = make_stage(upstream="tls: {verify: false}")
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     broker = stage.broker()
-    broker.octets(amqp.PROTOCOL_HEADER)
+    broker.raw(amqp.PROTOCOL_HEADER)
     assert "TLS with upstream" in told(client)
 
 
 def test_a_broker_that_hangs_within_the_tls_handshake(make_stage: MakeStage) -> None:
     stage = make_stage(upstream="tls: {verify: false}, connectTimeout: 200ms")
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     stage.broker()
     where = f"127.0.0.1:{stage.door.port}"
     assert told(client) == f"CONNECTION_FORCED - upstream {where} did not answer within 0.2 s"
@@ -396,7 +396,7 @@ upstreams: [{{name: broker, host: 127.0.0.1, port: {port}, tls: {{verify: false,
 """.replace("KEYS", keys)
     )
     client = stage.client(first=encode_v1(SOURCE, HERE))
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     sock, _ = stage.door.sock.accept()
     wrapped = papers.server_context("broker").wrap_socket(sock, server_side=True, suppress_ragged_eofs=False)
     broker = stage.guests.enter_context(Talker(wrapped))

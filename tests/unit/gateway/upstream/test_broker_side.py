@@ -66,13 +66,13 @@ def test_a_redirect_is_followed(scene: Scene, to: int) -> None:
     client = scene.asking()
     first = scene.broker(0)
     first.exactly(8)
-    first.octets(old.header)
+    first.raw(old.header)
     for here, where in ((0, f"127.0.0.1:{scene.doors[to].port}"), (to, None)):
         broker = scene.broker(here)
         if where is None and to == 1:
             # Nothing is known of it yet.
             broker.exactly(8)
-            broker.octets(old.header)
+            broker.raw(old.header)
             broker = scene.broker(here)
         start(broker, old)
         assert propose(broker, old).response == START_OK.response
@@ -105,7 +105,7 @@ def found_old(scene: Scene) -> Talker:
     """The first broker's end of the connection on which it is known to speak 0-8."""
     first = scene.broker(0)
     first.exactly(8)
-    first.octets(OLD.header)
+    first.raw(OLD.header)
     return scene.broker(0)
 
 

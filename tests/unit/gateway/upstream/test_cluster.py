@@ -124,7 +124,7 @@ def test_a_session_whose_broker_is_gone_has_the_next_client_ask(stage: Stage) ->
     client.say(amqp.ConnectionCloseOk())
     stage.running.wait_idle()
     newcomer = stage.client()
-    newcomer.octets(amqp.PROTOCOL_HEADER)
+    newcomer.raw(amqp.PROTOCOL_HEADER)
     # It has not heard of a start from before: the broker is there to say its own.
     stage.broker().greet()
     newcomer.expect(amqp.ConnectionStart)

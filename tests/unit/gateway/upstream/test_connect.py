@@ -91,7 +91,7 @@ async def test_what_is_no_tls_is_told_as_such(door: Doorway) -> None:
     def answer() -> None:
         with door.accept() as broker:
             broker.receive()
-            broker.octets(b"AMQP\0\0\x09\1" * 10)
+            broker.raw(b"AMQP\0\0\x09\1" * 10)
             # The gateway may be gone already.
             with contextlib.suppress(OSError):
                 broker.sock.shutdown(socket.SHUT_WR)

@@ -39,7 +39,7 @@ def come(stage: Stage) -> Talker:
     """A client that has said its protocol header, for which the broker is dialled."""
     stage.forget()
     client = stage.client()
-    client.octets(HEADER_0_9_1)
+    client.raw(HEADER_0_9_1)
     return client
 
 
@@ -200,7 +200,7 @@ def test_a_login_of_the_gateways_own(make_stage: MakeStage, more: str) -> None:
 def test_the_start_is_known_to_who_comes_next(stage: Stage) -> None:
     begun(stage)
     client = stage.client()
-    client.octets(HEADER_0_9_1)
+    client.raw(HEADER_0_9_1)
     # Nobody was dialled for it yet.
     client.expect(amqp.ConnectionStart)
     client.say(PLAIN)
@@ -231,7 +231,7 @@ def test_a_broker_that_breaks_the_protocol_later_is_told_in_its_own(stage: Stage
     broker.event(SessionBegun)
     broker.flush()
     client.expect(amqp.ChannelOpenOk, 1)
-    broker.talker.octets(frame(ALONE, 0, b"\1\2"))
+    broker.talker.raw(frame(ALONE, 0, b"\1\2"))
     close = client.expect(amqp.ConnectionClose)
     client.say(amqp.ConnectionCloseOk())
     client.expect_end()
@@ -276,7 +276,7 @@ def test_a_redirect(make_stage: MakeStage, redirects: str, followed: bool) -> No
 def answer(broker: Talker, header: bytes) -> bytes:
     """A broker that does not speak the version that it is asked for: which one that was."""
     asked_for = broker.exactly(8)
-    broker.octets(header)
+    broker.raw(header)
     broker.close()
     return asked_for
 
@@ -372,7 +372,7 @@ def test_a_health_check_asks_and_what_it_hears_is_kept(make_stage: MakeStage) ->
     broker_of(stage).talker.expect_end()
     eventually(lambda: endpoint_of(stage).version == "0-10")
     client = stage.client()
-    client.octets(HEADER_0_9_1)
+    client.raw(HEADER_0_9_1)
     assert client.expect(amqp.ConnectionStart).server_properties.to_python()["product"] == "qpid-cpp"
 
 
@@ -387,7 +387,7 @@ spec: {routes: [{id: r, match: {vhosts: [/]}, upstream: {cluster: broker, versio
 def test_a_client_whose_broker_is_chosen_late(make_stage: MakeStage) -> None:
     stage = make_stage(policies=ROUTE)
     client = stage.client()
-    client.octets(HEADER_0_9_1)
+    client.raw(HEADER_0_9_1)
     # Asked what it offers, by the settings of the upstream.
     assert answer(stage.broker(), HEADER_0_10) == HEADER_0_9_1
     broker_of(stage).talker.expect_end()
@@ -405,7 +405,7 @@ def test_a_client_whose_broker_is_chosen_late(make_stage: MakeStage) -> None:
 def test_connections_are_not_shared_where_a_broker_turns_out_to_speak_it(make_stage: MakeStage) -> None:
     stage = make_stage(upstream="connections: pooled")
     client = stage.client()
-    client.octets(HEADER_0_9_1)
+    client.raw(HEADER_0_9_1)
     # Of a pool's it is asked what it offers, and then told a login.
     for _ in range(2):
         assert answer(stage.broker(), HEADER_0_10) == HEADER_0_9_1
@@ -492,7 +492,7 @@ HEADLESS = "it does not answer the protocol header of AMQP 0-10"
 def test_what_it_says_in_the_place_of_a_start(stage: Stage, said: bytes, why: str) -> None:
     client, broker = come(stage), stage.broker()
     assert broker.exactly(8) == HEADER_0_10
-    broker.octets(said)
+    broker.raw(said)
     broker.sock.shutdown(1)
     text = told_320(client)
     assert f"upstream 127.0.0.1:{stage.door.port}: " in text
@@ -506,7 +506,7 @@ def test_what_it_says_in_the_place_of_a_start(stage: Stage, said: bytes, why: st
 def test_who_says_nothing_more_is_not_waited_for(make_stage: MakeStage, said: bytes) -> None:
     stage = make_stage(upstream="version: 0-10, handshakeTimeout: 100ms")
     client, broker = come(stage), stage.broker()
-    broker.octets(said)
+    broker.raw(said)
     assert "said nothing within 0.1 s" in told_320(client)
     assert broker.exactly(8) == HEADER_0_10
     broker.expect_end()
@@ -516,8 +516,8 @@ def test_who_never_starts_and_never_stops_is_not_heard_for_ever(make_stage: Make
     """Segments that never end are bounded, and so is the time."""
     stage = make_stage(upstream="version: 0-10, handshakeTimeout: 5s")
     client, broker = come(stage), stage.broker()
-    broker.octets(HEADER_0_10)
+    broker.raw(HEADER_0_10)
     piece = frame(0, 0, b"\1\1" + b"x" * 65_000)
     with pytest.raises(OSError):  # noqa: PT011 - a reset, or a broken pipe
-        broker.octets(frame(0b1000, 0, b"\1\1") + piece * 1000)
+        broker.raw(frame(0b1000, 0, b"\1\1") + piece * 1000)
     told_320(client)

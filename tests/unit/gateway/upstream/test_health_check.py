@@ -83,7 +83,7 @@ async def test_a_broker_that_says_start_is_well_and_what_it_says_is_kept(door: D
     [
         (says(amqp.ConnectionClose(320, "not now")), "it said connection.close 320"),
         (says(amqp.ConnectionOpenOk()), "expected 'connection.start', got 'connection.open-ok'"),
-        (lambda broker: broker.octets(b"HTTP/1.1 400 Bad Request\r\n\r\n"), ""),
+        (lambda broker: broker.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), ""),
         (hangs_up, "connection closed"),
     ],
     ids=["refuses everybody", "another method", "another protocol", "hangs up"],

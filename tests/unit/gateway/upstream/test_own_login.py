@@ -45,7 +45,7 @@ def begun(make_stage: MakeStage, way: str, mechanisms: str, more: str = "") -> t
     """A client that has said start-ok, and the broker that is to hear the gateway's."""
     stage = make_stage(upstream=WAYS.get(way, LOGIN) + more, policies=ROUTES if way == "deferred" else None)
     client = stage.client()
-    client.octets(amqp.PROTOCOL_HEADER)
+    client.raw(amqp.PROTOCOL_HEADER)
     broker = offering(stage, mechanisms)
     offered = client.expect(amqp.ConnectionStart).mechanisms.split()
     # The client's login goes nowhere: it may say it as every client can.

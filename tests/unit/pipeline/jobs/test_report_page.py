@@ -213,5 +213,5 @@ def test_a_plot_of_zeros_has_an_axis() -> None:
     ("count", "text"),
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (2 * 10**15, "2.0 PB"), (10**19, "10,000.0 PB")],
 )
-def test_octets(count: int, text: str) -> None:
+def test_bytes(count: int, text: str) -> None:
     assert byte_count(count) == text

@@ -248,7 +248,7 @@ class TestRegex:
     def test_catastrophes_take_no_time(self) -> None:
         assert not compiled("regex", "(a+)+$").matches("a" * 250 + "b")
 
-    def test_octets_that_are_no_text(self) -> None:
+    def test_bytes_that_are_no_text(self) -> None:
         assert not compiled("regex", "[a-z]+").matches(b"a\xff".decode("utf-8", "surrogateescape"))
 
 

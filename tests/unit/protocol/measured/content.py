@@ -60,13 +60,13 @@ CONTENT = [
         "RabbitMQ waits for ever",
     ),
     Case(
-        "body of no octets where none is due",
+        "body of no bytes where none is due",
         "channel",
         m(1, PUBLISH) + header(1, 0) + body(1, b""),
         NO_METHOD,
     ),
     Case(
-        "body of no octets where some are due",
+        "body of no bytes where some are due",
         "channel",
         m(1, PUBLISH) + header(1, 3) + body(1, b"") + body(1, b"abc") + m(1, DECLARE),
         ("1 queue.declare-ok",),
@@ -90,13 +90,13 @@ CONTENT = [
         ("0 connection.close-ok",),
     ),
     Case(
-        "header of four octets",
+        "header of four bytes",
         "channel",
         m(1, PUBLISH) + encode_frame(2, 1, b"\x00\x3c\x00\x00"),
         closes(501, (0, 0), "FRAME_ERROR - type 2, all octets = <<0,60,0,0>>: unknown_frame"),
     ),
     Case(
-        "header of twelve octets",
+        "header of twelve bytes",
         "channel",
         m(1, PUBLISH) + encode_frame(2, 1, header(1, 0)[7:19]),
         ("0 connection.close 541 (0, 0) INTERNAL_ERROR",),

@@ -35,8 +35,8 @@ from tests.unit.protocol.measured.case import (
 
 HANDSHAKE = [
     *(
-        Case(f"protocol header {octets!r}", "new", octets, REFUSED)
-        for octets in (
+        Case(f"protocol header {data!r}", "new", data, REFUSED)
+        for data in (
             b"AMQP\x01\x01\x00\x0a",
             b"AMQP\x00\x01\x00\x00",
             b"AMQP\x03\x01\x00\x00",
@@ -44,7 +44,7 @@ HANDSHAKE = [
             b"GET / HT",
         )
     ),
-    Case("seven octets of no header", "new", b"GET / H", NOTHING),
+    Case("seven bytes of no header", "new", b"GET / H", NOTHING),
     *(
         Case(method.NAME, "start", m(0, method), silent_state_error(type(method), "starting"))
         for method in (TUNE_OK, OPEN, CLOSE_OK, amqp.ConnectionSecureOk(), amqp.ConnectionStart(), PUBLISH)
@@ -91,9 +91,9 @@ HANDSHAKE = [
         encode_frame(1, 0, b"\x00\x0a\x00\x0b")[:-1] + b"\x00",
         silence(501, (0, 0), "type 1, all octets = <<0,10,0,11>>: {invalid_frame_end_marker,0}"),
     ),
-    Case("payload of 4096 octets begins", "start", head(1, 0, 4096), NOTHING),
+    Case("payload of 4096 bytes begins", "start", head(1, 0, 4096), NOTHING),
     Case(
-        "payload of 4097 octets begins",
+        "payload of 4097 bytes begins",
         "start",
         head(1, 0, 4097),
         silence(501, (0, 0), "type 1, all octets = <<>>: {frame_too_large,4097,4088}"),

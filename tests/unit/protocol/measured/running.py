@@ -153,7 +153,7 @@ OPEN_CONNECTION = [
     ),
     *(
         Case(
-            f"method of three octets on {channel}",
+            f"method of three bytes on {channel}",
             "open",
             encode_frame(1, channel, b"\x00\x00\x00"),
             closes(501, (0, 0), "FRAME_ERROR - type 1, all octets = <<0,0,0>>: unknown_frame"),
@@ -166,7 +166,7 @@ OPEN_CONNECTION = [
         head(3, 1, 131_073),
         closes(501, (0, 0), "FRAME_ERROR - type 3, all octets = <<>>: {frame_too_large,131073,131064}"),
     ),
-    Case("payload of frame-max octets begins", "open", head(3, 1, 131_072), NOTHING),
+    Case("payload of frame-max bytes begins", "open", head(3, 1, 131_072), NOTHING),
     *(
         Case(
             f"no such method on {channel}",

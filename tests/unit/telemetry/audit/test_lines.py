@@ -87,8 +87,8 @@ def test_a_reader_that_is_slow_gets_all(blocking: bool) -> None:
     found = bytearray()
 
     def read() -> None:
-        while octets := os.read(receive, 777):
-            found.extend(octets)
+        while data := os.read(receive, 777):
+            found.extend(data)
 
     reader = threading.Thread(target=read)
     reader.start()

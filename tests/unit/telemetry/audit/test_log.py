@@ -117,14 +117,14 @@ def test_what_comes_in_bulk_leaves_room_for_what_comes_alone() -> None:
 def test_what_goes_in_comes_out(steps: list[tuple[object, ...]]) -> None:
     gate = Gate()
     log = started(gate)
-    messages, octets, events, windows, now = Counter[str | None](), Counter[str | None](), 0, 0, NOW
+    messages, byte_count, events, windows, now = Counter[str | None](), Counter[str | None](), 0, 0, NOW
     for step in steps:
         match step:
             case ("usage", int(index), int(count), int(size)):
                 one = ROWS[index]
                 log.usage(one, 1, count, size, now + 1, now + 2)
                 messages[one.routing_key] += count
-                octets[one.routing_key] += size
+                byte_count[one.routing_key] += size
             case ("close",):
                 log.close_window(now, now + 10)
                 now += 10
@@ -150,7 +150,7 @@ def test_what_goes_in_comes_out(steps: list[tuple[object, ...]]) -> None:
         assert isinstance(size, int)
         found[key] += count
         sizes[key] += size
-    assert (found, sizes) == (messages, octets)
+    assert (found, sizes) == (messages, byte_count)
     # Each once, in order.
     assert gate.column("events", "time") == [NOW + number for number in range(events)]
     ids = gate.column("events", "record_id") + gate.column("usage", "record_id")
@@ -225,10 +225,10 @@ def test_bodies_and_texts_count() -> None:
     gate.open.set()
     assert log.stop(60)
     before = log.counts().queued_bytes
-    for text, octets in (("a" * 1000, 1000), ("a" * 999 + "\N{GRINNING FACE}", 4000)):
+    for text, byte_count in (("a" * 1000, 1000), ("a" * 999 + "\N{GRINNING FACE}", 4000)):
         log.event(None, "message", headers=text)
         held = log.counts().queued_bytes - before
-        assert octets <= held - EVENT_BYTES < octets + 100
+        assert byte_count <= held - EVENT_BYTES < byte_count + 100
         before += held
 
 
@@ -347,7 +347,7 @@ def test_what_waits_takes_no_more_memory_than_is_counted() -> None:
     finally:
         tracemalloc.stop()
     assert ROW_BYTES / 3 < rows < ROW_BYTES
-    # A character counts one octet, and its object what `EVENT_OCTETS` leaves for it.
+    # A character counts one byte, and its object what `EVENT_BYTES` leaves for it.
     assert EVENT_BYTES / 3 < events < EVENT_BYTES + 40
 
 

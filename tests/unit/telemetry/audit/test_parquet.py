@@ -162,11 +162,11 @@ def stream_bytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[
 def test_of_a_torn_stream_all_is_read_that_is_whole(
     data: st.DataObject, stream_bytes: tuple[bytes, list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    octets, ends = stream_bytes
-    cut = data.draw(st.integers(0, len(octets)))
+    raw, ends = stream_bytes
+    cut = data.draw(st.integers(0, len(raw)))
     tail = data.draw(st.one_of(st.binary(max_size=64), st.sampled_from([bytes(4096), b"\xff" * 4096])))
     path = tmp_path_factory.getbasetemp() / "_torn.arrows"
-    path.write_bytes(octets[:cut] + tail)
+    path.write_bytes(raw[:cut] + tail)
     stream = Stream.of_the_dead(path)
     assert stream is not None
     table = stream.whole()

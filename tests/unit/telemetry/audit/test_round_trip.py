@@ -150,7 +150,7 @@ def test_rows_and_events_have_the_columns_of_the_record() -> None:
             assert field.default == events[name].default, name
 
 
-def test_octets_that_are_no_text_are_shown_as_such(tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_shown_as_such(tmp_path: Path) -> None:
     origin = attrs.evolve(ORIGIN, user=b"b\xffb".decode(errors="surrogateescape"))
     for write in ("parquet", "json"):
         with open(tmp_path / "out", "wb") as file:

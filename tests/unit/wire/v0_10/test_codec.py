@@ -47,8 +47,8 @@ DELIVERY = DeliveryProperties(routing_key=b"k")
 MESSAGE = MessageProperties(content_length=5, reply_to=ReplyTo(routing_key=b"r"))
 
 
-def of_hex(octets: str) -> bytes:
-    return bytes.fromhex(octets)
+def of_hex(data: str) -> bytes:
+    return bytes.fromhex(data)
 
 
 # -- what it looks like --------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def test_the_protocol_header() -> None:
 
 
 @pytest.mark.parametrize(
-    ("control", "octets"),
+    ("control", "data"),
     [
         # As qpid-python, low-level, sends it: the channel-max that is required is not there.
         (ConnectionTuneOk(), "0106 0000"),
@@ -71,16 +71,16 @@ def test_the_protocol_header() -> None:
         (SessionFlush(completed=True), "020c 0400"),
     ],
 )
-def test_controls(control: Control, octets: str) -> None:
-    assert encode_control(control) == of_hex(octets)
-    assert decode_control(of_hex(octets)) == control
+def test_controls(control: Control, data: str) -> None:
+    assert encode_control(control) == of_hex(data)
+    assert decode_control(of_hex(data)) == control
 
 
 def test_commands_and_their_sync_bit() -> None:
     transfer = MessageTransfer(destination=b"x", accept_mode=1)
-    octets = of_hex("0401 0100 0300 0178 01")
-    assert encode_command(transfer) == octets
-    assert decode_command(octets) == (transfer, False)
+    data = of_hex("0401 0100 0300 0178 01")
+    assert encode_command(transfer) == data
+    assert decode_command(data) == (transfer, False)
     assert encode_command(ExecutionSync(), sync=True) == of_hex("0301 0101 0000")
     assert decode_command(of_hex("0301 0101 0000")) == (ExecutionSync(), True)
 
@@ -130,9 +130,9 @@ def test_no_secret_is_shown() -> None:
 def test_a_result_and_what_is_in_it() -> None:
     found = QueueQueryResult(queue=b"q", durable=True, message_count=3)
     result = ExecutionResult(command_id=7, value=encode_struct32(found))
-    octets = of_hex("0302 0100 0300 00000007 0000000a 0801 4500 0171 00000003")
-    assert encode_command(result) == octets
-    assert decode_command(octets) == (result, False)
+    data = of_hex("0302 0100 0300 00000007 0000000a 0801 4500 0171 00000003")
+    assert encode_command(result) == data
+    assert decode_command(data) == (result, False)
     assert result.value is not None
     assert decode_struct32(result.value) == found
     # Nothing was found.
@@ -161,39 +161,39 @@ def test_values_that_do_not_fit() -> None:
 # -- what is wrong -------------------------------------------------------------------------------------------
 
 
-def refusal_of_control(octets: str) -> ProtocolViolation:
+def refusal_of_control(data: str) -> ProtocolViolation:
     with pytest.raises(ProtocolViolation) as caught:
-        decode_control(of_hex(octets))
+        decode_control(of_hex(data))
     return caught.value
 
 
-def refusal_of_command(octets: str) -> ProtocolViolation:
+def refusal_of_command(data: str) -> ProtocolViolation:
     with pytest.raises(ProtocolViolation) as caught:
-        decode_command(of_hex(octets))
+        decode_command(of_hex(data))
     return caught.value
 
 
-def refusal_of_header(octets: str) -> ProtocolViolation:
+def refusal_of_header(data: str) -> ProtocolViolation:
     with pytest.raises(ProtocolViolation) as caught:
-        decode_header(of_hex(octets))
+        decode_header(of_hex(data))
     return caught.value
 
 
-@pytest.mark.parametrize("octets", ["", "01"])
-def test_no_room_for_a_control(octets: str) -> None:
-    violation = refusal_of_control(octets)
+@pytest.mark.parametrize("data", ["", "01"])
+def test_no_room_for_a_control(data: str) -> None:
+    violation = refusal_of_control(data)
     assert (violation.code, violation.class_id, violation.method_id) == (501, 0, 0)
 
 
-@pytest.mark.parametrize("octets", ["0100 0000", "010d 0000", "0301 0101 0000", "ff01 0000", "0301 0000"])
-def test_unknown_controls(octets: str) -> None:
-    violation = refusal_of_control(octets)
-    assert (violation.code, violation.class_id) == (501, int(octets[:2], 16))
+@pytest.mark.parametrize("data", ["0100 0000", "010d 0000", "0301 0101 0000", "ff01 0000", "0301 0000"])
+def test_unknown_controls(data: str) -> None:
+    violation = refusal_of_control(data)
+    assert (violation.code, violation.class_id) == (501, int(data[:2], 16))
     assert violation.text.startswith("unknown control")
 
 
 @pytest.mark.parametrize(
-    ("octets", "text"),
+    ("data", "text"),
     [
         ("0106 0800", "connection.tune-ok: a packing flag of no field is set"),
         ("0106 0001", "connection.tune-ok: a packing flag of no field is set"),
@@ -207,27 +207,27 @@ def test_unknown_controls(octets: str) -> None:
         ),
     ],
 )
-def test_malformed_controls(octets: str, text: str) -> None:
+def test_malformed_controls(data: str, text: str) -> None:
     """A control is answered by a close of the connection, which knows framing-error."""
-    violation = refusal_of_control(octets)
+    violation = refusal_of_control(data)
     assert (violation.code, violation.text) == (501, text)
-    assert (violation.class_id, violation.method_id) == (int(octets[:2], 16), int(octets[2:4], 16))
+    assert (violation.class_id, violation.method_id) == (int(data[:2], 16), int(data[2:4], 16))
 
 
-@pytest.mark.parametrize("octets", ["", "03", "0301", "0301 01"])
-def test_no_room_for_a_command(octets: str) -> None:
-    assert refusal_of_command(octets).code == 503
+@pytest.mark.parametrize("data", ["", "03", "0301", "0301 01"])
+def test_no_room_for_a_command(data: str) -> None:
+    assert refusal_of_command(data).code == 503
 
 
-@pytest.mark.parametrize("octets", ["0300 0100 0000", "0304 0100 0000", "0101 0100 0000", "0b01 0100 0000"])
-def test_unknown_commands(octets: str) -> None:
-    violation = refusal_of_command(octets)
-    assert (violation.code, violation.class_id) == (503, int(octets[:2], 16))
+@pytest.mark.parametrize("data", ["0300 0100 0000", "0304 0100 0000", "0101 0100 0000", "0b01 0100 0000"])
+def test_unknown_commands(data: str) -> None:
+    violation = refusal_of_command(data)
+    assert (violation.code, violation.class_id) == (503, int(data[:2], 16))
     assert violation.text.startswith("unknown command")
 
 
 @pytest.mark.parametrize(
-    ("octets", "text"),
+    ("data", "text"),
     [
         ("0301 0000 0000", "execution.sync: malformed session header"),
         ("0301 0201 0000", "execution.sync: malformed session header"),
@@ -259,24 +259,24 @@ def test_unknown_commands(octets: str) -> None:
         ("0602 0100 0100 00000001 06", "dtx.start: no xid"),
     ],
 )
-def test_malformed_commands(octets: str, text: str) -> None:
-    violation = refusal_of_command(octets)
+def test_malformed_commands(data: str, text: str) -> None:
+    violation = refusal_of_command(data)
     assert (violation.code, violation.text) == (503, text)
-    assert (violation.class_id, violation.method_id) == (int(octets[:2], 16), int(octets[2:4], 16))
+    assert (violation.class_id, violation.method_id) == (int(data[:2], 16), int(data[2:4], 16))
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         "0402 0100 0100 0008 00000000 7fffffff",
         # Ids start anew, and so do sets of them.
         "0402 0100 0100 0008 fffffff0 00000010",
     ],
 )
-def test_sets_of_thousands_of_millions_are_no_work(octets: str) -> None:
-    command, _ = decode_command(of_hex(octets))
+def test_sets_of_thousands_of_millions_are_no_work(data: str) -> None:
+    command, _ = decode_command(of_hex(data))
     assert isinstance(command, MessageAccept)
-    assert encode_command(command) == of_hex(octets)
+    assert encode_command(command) == of_hex(data)
 
 
 def test_limits_keep_their_own_code() -> None:
@@ -309,12 +309,11 @@ def test_a_header_keeps_its_order() -> None:
 
 
 def test_structs_that_nobody_knows_are_kept() -> None:
-    octets = of_hex("00000005 04ee ff0001 00000002 ee01")
-    structs = decode_header(octets)
+    data = of_hex("00000005 04ee ff0001 00000002 ee01")
+    structs = decode_header(data)
     assert structs == (Unknown(4, 0xEE, b"\xff\0\1"), Unknown(0xEE, 1, b""))
     assert (
-        encode_header((structs[1], DELIVERY, structs[0]))
-        == octets[9:] + encode_header([DELIVERY]) + octets[:9]
+        encode_header((structs[1], DELIVERY, structs[0])) == data[9:] + encode_header([DELIVERY]) + data[:9]
     )
     assert decode_struct32(of_hex("ee01 aa")) == Unknown(0xEE, 1, b"\xaa")
     assert encode_struct32(Unknown(0xEE, 1, b"\xaa")) == of_hex("ee01 aa")
@@ -337,7 +336,7 @@ def test_two_of_a_kind(structs: tuple[Struct | Unknown, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         pytest.param("000000", id="no size"),
         pytest.param("00000000", id="no code"),
@@ -354,14 +353,14 @@ def test_two_of_a_kind(structs: tuple[Struct | Unknown, ...]) -> None:
         pytest.param("00000009 0403 0800 0004 0200 01", id="a reply-to that is cut short"),
     ],
 )
-def test_malformed_headers(octets: str) -> None:
-    assert refusal_of_header(octets).code == 503
+def test_malformed_headers(data: str) -> None:
+    assert refusal_of_header(data).code == 503
 
 
 def test_many_structs_are_no_work() -> None:
     """Two thousand million comparisons, if it were a list of those that were seen."""
-    octets = b"".join(b"\0\0\0\2" + number.to_bytes(2, "big") for number in range(0x1000, 0x1000 + 10_900))
-    assert len(decode_header(octets)) == 10_900
+    data = b"".join(b"\0\0\0\2" + number.to_bytes(2, "big") for number in range(0x1000, 0x1000 + 10_900))
+    assert len(decode_header(data)) == 10_900
 
 
 # -- bent ----------------------------------------------------------------------------------------------------
@@ -396,16 +395,16 @@ def test_bent_segments(data: st.DataObject) -> None:
         at = data.draw(st.integers(0, max(len(payload) - 1, 0)))
         size = data.draw(st.integers(0, 4))
         payload[at : at + size] = data.draw(st.binary(max_size=4))
-    octets = bytes(payload)
+    raw = bytes(payload)
     again, violation = b"", None
     try:
-        again = _again(frame.type, octets)
+        again = _again(frame.type, raw)
     except ProtocolViolation as raised:
         violation = raised
     if violation is not None:
         assert violation.code in ({501, 506} if frame.type == v0_10.SegmentType.CONTROL else {503, 506})
-    elif again != octets:
+    elif again != raw:
         # A map, list or array of no bytes at all, which comes out with its count.
-        assert bytes(4) in octets
-        assert len(again) > len(octets)
+        assert bytes(4) in raw
+        assert len(again) > len(raw)
         assert _again(frame.type, again) == again

@@ -47,7 +47,7 @@ def test_what_is_added_is_later(number: int, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranges", "octets"),
+    ("ranges", "raw"),
     [
         ((), "0000"),
         (((0, 0),), "0008 00000000 00000000"),
@@ -57,8 +57,8 @@ def test_what_is_added_is_later(number: int, count: int) -> None:
         (((0, 0x7FFF_FFFF),), "0008 00000000 7fffffff"),
     ],
 )
-def test_sets_in_bytes(ranges: tuple[tuple[int, int], ...], octets: str) -> None:
-    value, data = SequenceSet(ranges), bytes.fromhex(octets)
+def test_sets_in_bytes(ranges: tuple[tuple[int, int], ...], raw: str) -> None:
+    value, data = SequenceSet(ranges), bytes.fromhex(raw)
     assert value.encode() == data
     assert SequenceSet.decode(data) == (value, len(data))
     assert SequenceSet.decode(memoryview(b"x" + data + b"x"), 1) == (value, 1 + len(data))
@@ -68,7 +68,7 @@ def test_sets_in_bytes(ranges: tuple[tuple[int, int], ...], octets: str) -> None
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         pytest.param("0007 00000000 000000", id="seven bytes"),
         pytest.param("0004 00000000", id="half a range"),
@@ -82,9 +82,9 @@ def test_sets_in_bytes(ranges: tuple[tuple[int, int], ...], octets: str) -> None
         pytest.param("0018 00000000 60000000 60000001 c0000000 c0000001 00000010", id="all the way around"),
     ],
 )
-def test_malformed_sets(octets: str) -> None:
+def test_malformed_sets(data: str) -> None:
     with pytest.raises(ProtocolViolation) as caught:
-        SequenceSet.decode(bytes.fromhex(octets))
+        SequenceSet.decode(bytes.fromhex(data))
     assert caught.value.code == 503
 
 

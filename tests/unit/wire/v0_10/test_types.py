@@ -112,9 +112,9 @@ UNKNOWN: list[tuple[int, str]] = [
 ]
 
 
-def in_map(code: int, octets: str) -> bytes:
+def in_map(code: int, data: str) -> bytes:
     """A map of one entry with the empty key."""
-    entry = bytes((0, code)) + bytes.fromhex(octets)
+    entry = bytes((0, code)) + bytes.fromhex(data)
     return (4 + len(entry)).to_bytes(4, "big") + b"\0\0\0\1" + entry
 
 
@@ -132,9 +132,9 @@ def check_cuts(data: bytes) -> None:
             get_map(data, 0, size)
 
 
-@pytest.mark.parametrize(("code", "value", "octets"), VECTORS)
-def test_every_type(code: TypeCode, value: Content, octets: str) -> None:
-    data, expected = in_map(code, octets), Map(((b"", Value(code, value)),))
+@pytest.mark.parametrize(("code", "value", "raw"), VECTORS)
+def test_every_type(code: TypeCode, value: Content, raw: str) -> None:
+    data, expected = in_map(code, raw), Map(((b"", Value(code, value)),))
     assert get_map(data, 0, len(data)) == (expected, len(data))
     assert get_map(b"x" + data + b"x", 1, 1 + len(data)) == (expected, 1 + len(data))
     assert put_map(expected) == data
@@ -143,9 +143,9 @@ def test_every_type(code: TypeCode, value: Content, octets: str) -> None:
     check_cuts(data)
 
 
-@pytest.mark.parametrize(("code", "value", "octets"), VECTORS)
-def test_every_type_in_an_array(code: TypeCode, value: Content, octets: str) -> None:
-    content = bytes((code, 0, 0, 0, 2)) + 2 * bytes.fromhex(octets)
+@pytest.mark.parametrize(("code", "value", "raw"), VECTORS)
+def test_every_type_in_an_array(code: TypeCode, value: Content, raw: str) -> None:
+    content = bytes((code, 0, 0, 0, 2)) + 2 * bytes.fromhex(raw)
     data = len(content).to_bytes(4, "big") + content
     assert get_array(data, 0, len(data)) == (Array(code, (value, value)), len(data))
     assert put_array(Array(code, (value, value))) == data
@@ -165,13 +165,13 @@ def test_the_types_of_the_standard_are_all_here() -> None:
     assert set(codes) == set(TypeCode) == {code for code, _, _ in VECTORS}
 
 
-@pytest.mark.parametrize(("code", "octets"), UNKNOWN)
-def test_unknown_types_are_kept(code: int, octets: str) -> None:
-    data = in_map(code, octets)
+@pytest.mark.parametrize(("code", "raw"), UNKNOWN)
+def test_unknown_types_are_kept(code: int, raw: str) -> None:
+    data = in_map(code, raw)
     (entry,) = get_map(data, 0, len(data))[0].entries
     assert entry == (
         b"",
-        Value(code, b"" if not octets else b"\xaa\xbb" if " " in octets else bytes.fromhex(octets)),
+        Value(code, b"" if not raw else b"\xaa\xbb" if " " in raw else bytes.fromhex(raw)),
     )
     assert put_map(Map((entry,))) == data
     check_cuts(data)
@@ -211,7 +211,7 @@ def test_what_has_no_bytes_at_all() -> None:
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         pytest.param("00000005 00000000 00", id="a byte behind the entries"),
         pytest.param("00000003 000000", id="no room for the count"),
@@ -230,8 +230,8 @@ def test_what_has_no_bytes_at_all() -> None:
         pytest.param("00000010 00000001 00 aa 00000006 12 00000001 00", id="an array cut within a value"),
     ],
 )
-def test_malformed_values(octets: str) -> None:
-    assert refusal(bytes.fromhex(octets)).code == 503
+def test_malformed_values(data: str) -> None:
+    assert refusal(bytes.fromhex(data)).code == 503
 
 
 def _memory_of(data: bytes) -> int:
@@ -260,8 +260,8 @@ def test_thousands_of_millions_of_nothing(code: int) -> None:
 
 
 def test_a_large_count_is_kept_by_nobody() -> None:
-    for octets in ("00000005 02 ffffffff", "00000005 a8 ffffffff", "00000005 95 00ffffff"):
-        data = in_map(TypeCode.ARRAY, octets)
+    for raw in ("00000005 02 ffffffff", "00000005 a8 ffffffff", "00000005 95 00ffffff"):
+        data = in_map(TypeCode.ARRAY, raw)
         assert refusal(data).code == 503
         assert _memory_of(data) < 20_000
 
@@ -370,6 +370,6 @@ def test_any_array_there_and_back(value: Array) -> None:
 
 @given(values.MAP, st.data())
 def test_any_map_cut_anywhere(value: Map, data: st.DataObject) -> None:
-    octets = put_map(value)
-    size = data.draw(st.integers(0, len(octets) - 1))
-    assert refusal(octets[:size]).code == 503
+    raw = put_map(value)
+    size = data.draw(st.integers(0, len(raw) - 1))
+    assert refusal(raw[:size]).code == 503

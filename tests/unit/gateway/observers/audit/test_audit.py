@@ -234,7 +234,7 @@ def test_old_clients_are_audited_by_canonical_names(audited: MakeStage, tmp_path
     words = interpreter_for(LEGACY_CLIENT)
 
     def passes(question: Method, answer: Method) -> None:
-        client.octets(encode_frame(1, 1, words.from_canonical(question)))
+        client.raw(encode_frame(1, 1, words.from_canonical(question)))
         broker.expect(type(question), 1)
         broker.say(answer, 1)
         assert words.to_canonical(client.frame().payload, Role.SERVER) == answer

@@ -93,7 +93,9 @@ def test_every_count_is_where_it_belongs_and_what_is_kept_is_bounded(
             assert len(rows) <= 3 + 2 + 2
         told = [(row_of(meter), *meter.read()[:2]) for meter in book]
         for operation in ("basic.publish", "basic.deliver", "queue.declare"):
-            mine = [(messages, octets) for row, messages, octets in told if row.operation == operation]
+            mine = [
+                (messages, byte_count) for row, messages, byte_count in told if row.operation == operation
+            ]
             sizes = [size for name, _, size in uses if name == operation]
             assert (sum(m for m, _ in mine), sum(o for _, o in mine)) == (len(sizes), sum(sizes))
 

@@ -164,7 +164,7 @@ def test_a_header_that_cannot_be_decoded_ends_the_connection(audited: MakeStage,
     client, _broker = stage.opened()
     # Headers are flagged, and there are none.
     payload = b"\0\x3c\0\0" + (3).to_bytes(8, "big") + b"\x20\0"
-    client.octets(
+    client.raw(
         method_frame(1, amqp.BasicPublish(exchange="x", routing_key="w"))
         + encode_frame(amqp.FRAME_HEADER, 1, payload)
         + encode_frame(amqp.FRAME_BODY, 1, b"a12")
@@ -275,7 +275,7 @@ def test_who_causes_an_event_waits_while_the_log_is_full(make_stage: MakeStage, 
     eventually(lambda: not stage.running.call(lambda: log.has_room))
     stage.forget()
     late = stage.client()
-    late.octets(amqp.PROTOCOL_HEADER)
+    late.raw(amqp.PROTOCOL_HEADER)
     eventually(lambda: stage.running.call(lambda: auditing._room.statistics().tasks_waiting) == 1)
     # What needs no decision goes on.
     other.publish(b"2", "big", exchange="x")

@@ -64,7 +64,7 @@ def is_silent(broker: Talker) -> None:
 def talks_nonsense(broker: Talker) -> None:
     broker.greet(properties=CAPABILITIES)
     broker.expect(amqp.ConnectionStartOk)
-    broker.octets(b"\x01\0\x07\0\0\0\x04\0\x0a\0\x1e\xce")
+    broker.raw(b"\x01\0\x07\0\0\0\x04\0\x0a\0\x1e\xce")
 
 
 def confirms_nothing(broker: Talker) -> None:

@@ -110,7 +110,7 @@ async def test_what_was_not_confirmed_when_it_ends_is_lost(
 async def test_a_broker_that_breaks_the_protocol_is_left(stand: Stand) -> None:
     def plays(broker: Talker) -> None:
         takes(broker)
-        broker.octets(b"HTTP/1.1 400 Bad Request\r\n")
+        broker.raw(b"HTTP/1.1 400 Bad Request\r\n")
         broker.expect_end()
 
     assert await stand.run(plays) is not None

@@ -43,12 +43,12 @@ def test_a_message_under_way_is_counted_though_its_flow_is_forgotten(
     frames = content_frames(2, amqp.BasicPublish(), amqp.BasicProperties(), b"late", 131072)
     method = method_frame(2, amqp.BasicPublish())
     header = frames[len(method) : frames.index(b"late") - 7]
-    client.octets(method + header)
+    client.raw(method + header)
     broker.expect(amqp.BasicPublish, 2)
     assert broker.frame().type == amqp.FRAME_HEADER
     for number in range(6):
         pass_on(client, broker, 1, f"key.{number}")
-    client.octets(frames[len(method) + len(header) :])
+    client.raw(frames[len(method) + len(header) :])
     assert broker.frame().payload == b"late"
     assert watch.counts[0] == 7
 

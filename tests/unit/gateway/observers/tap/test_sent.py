@@ -160,7 +160,7 @@ def test_channels_do_not_disturb_each_other(stage: Stage) -> None:
         halves.append((method, frames[len(method) :]))
     (first, first_rest), (second, second_rest) = halves
     for piece in (first, second, second_rest, first_rest):
-        broker.octets(piece)
+        broker.raw(piece)
         assert client.exactly(len(piece)) == piece
     assert [of(item, "channel", "queue", "body_size") for item in watch.items()] == [
         (2, "two", 2),

@@ -47,7 +47,7 @@ def test_an_injected_context_changes_nothing_else(
     *others, added = after.properties.headers.entries
     assert added == ("traceparent", Field("S", SAMPLED))
     assert tuple(others) == (() if properties.headers is None else properties.headers.entries)
-    # Without it, octet by octet what it was.
+    # Without it, byte by byte what it was.
     without = attrs.evolve(
         after.properties, headers=None if properties.headers is None else Table(tuple(others))
     )

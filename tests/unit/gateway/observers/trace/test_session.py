@@ -164,7 +164,7 @@ def test_a_header_that_would_not_fit_gets_no_context(
     tune = amqp.ConnectionTune(2047, 4096, 0)
     client, broker = stage.opened(tune=tune)
     for left, fits in ((76, True), (75, False)):
-        # A header frame is 7 + 14 + 1 bytes and the properties; a short string has an octet of length.
+        # A header frame is 7 + 14 + 1 bytes and the properties; a short string has a byte of length.
         properties = amqp.BasicProperties(headers=Table.of({"h": "x" * (4096 - left - 22 - 4 - 2 - 5)}))
         client.publish(b"x", "k", exchange="orders", properties=properties)
         message = broker.expect_content(amqp.BasicPublish)

@@ -24,7 +24,7 @@ def test_the_set_up_has_its_stages(traced: Callable[..., Stage], collector: Coll
 def test_a_set_up_that_fails(traced: Callable[..., Stage], collector: Collector) -> None:
     anybody = (TRACE % "{id: r, operations: [connection.open], ratio: 1}").replace("guest", "'*'")
     client, _ = traced(anybody).greeted()
-    client.octets(b"\x01\0\0\0\0\0\0\x11")
+    client.raw(b"\x01\0\0\0\0\0\0\x11")
     [whole] = collector.wait_for("connection.open")
     assert whole.is_error
     assert collector.named("dial")
