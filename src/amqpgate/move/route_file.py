@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import yaml
 
 from amqpgate.errors import ConfigError
+from amqpgate.yamldoc.composed import at
 
 
 def with_cluster(text: str, routes: frozenset[str], source: str, target: str, file: str) -> str:
@@ -40,20 +41,12 @@ def _written(name: str) -> str:
 def _routes(text: str) -> Iterator[tuple[str, yaml.ScalarNode | None]]:
     """The ids of all routes, each with the place of its cluster."""
     for document in yaml.compose_all(text, Loader=yaml.SafeLoader):
-        kind = _at(document, "kind")
-        listed = _at(document, "spec", "routes")
+        kind = at(document, "kind")
+        listed = at(document, "spec", "routes")
         if not (isinstance(kind, yaml.ScalarNode) and kind.value == "RoutePolicy"):
             continue
         for route in listed.value if isinstance(listed, yaml.SequenceNode) else ():
-            name = _at(route, "id")
-            cluster = _at(route, "upstream", "cluster")
+            name = at(route, "id")
+            cluster = at(route, "upstream", "cluster")
             if isinstance(name, yaml.ScalarNode):
                 yield name.value, cluster if isinstance(cluster, yaml.ScalarNode) else None
-
-
-def _at(node: yaml.Node | None, *keys: str) -> yaml.Node | None:
-    for key in keys:
-        if not isinstance(node, yaml.MappingNode):
-            return None
-        node = next((value for name, value in node.value if name.value == key), None)
-    return node

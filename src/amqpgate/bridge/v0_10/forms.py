@@ -63,7 +63,7 @@ class PublishForms:
         if form is None:
             form = _made(exchange, header, login)
             if form is not None and len(header) <= _LARGEST:
-                _keep(self._known, key, form)
+                keep(self._known, key, form)
         return form
 
 
@@ -81,7 +81,7 @@ class QuickHeaders:
         if quick is None:
             quick = quick_header(header)
             if quick is not None and len(header) <= _LARGEST:
-                _keep(self._known, header, quick)
+                keep(self._known, header, quick)
         return quick
 
 
@@ -155,7 +155,7 @@ class TransferForms:
                 at = _HEAD_OF_MESSAGE
                 form = TransferForm(before + behind[:at], behind[at + _SIZE.size :])
             if len(header) <= _LARGEST:
-                _keep(self._known, key, form)
+                keep(self._known, key, form)
         return form
 
 
@@ -164,7 +164,7 @@ def _says_nothing(message: MessageProperties) -> bool:
     return message == MessageProperties(message.content_length)
 
 
-def _keep(known: dict[K, V], key: K, value: V) -> None:
+def keep(known: dict[K, V], key: K, value: V) -> None:
     """Keep it, in the place of the oldest if there are too many."""
     if len(known) >= MOST_FORMS:
         del known[next(iter(known))]

@@ -16,6 +16,7 @@ import yaml
 from amqpgate.policy.engine.access_rule import OperationPattern
 from amqpgate.policy.loader import Source
 from amqpgate.values import frozen
+from amqpgate.yamldoc.composed import at
 
 #: By policy and rule: the operations that the rule is about, and whether they were needed.
 Needed: TypeAlias = Mapping[tuple[str, str], Mapping[str, bool]]
@@ -35,17 +36,17 @@ def smaller(source: Source, needed: Needed) -> Smaller:
     edits: list[_Edit] = []
     notes: list[str] = []
     for document in yaml.compose_all(text, Loader=yaml.SafeLoader):
-        name = _scalar(_at(document, "metadata", "name"))
-        rules = _at(document, "spec", "rules")
-        if _scalar(_at(document, "kind")) != "AccessPolicy" or not isinstance(rules, yaml.SequenceNode):
+        name = _scalar(at(document, "metadata", "name"))
+        rules = at(document, "spec", "rules")
+        if _scalar(at(document, "kind")) != "AccessPolicy" or not isinstance(rules, yaml.SequenceNode):
             continue
         gone = []
         for rule in rules.value:
-            label = _scalar(_at(rule, "id"))
+            label = _scalar(at(rule, "id"))
             about = needed.get((name, label), {})
             if all(about.values()):
                 continue
-            operations = _at(rule, "operations")
+            operations = at(rule, "operations")
             assert isinstance(operations, yaml.SequenceNode)
             kept = _kept([_scalar(one) for one in operations.value], about)
             if not kept:
@@ -56,7 +57,7 @@ def smaller(source: Source, needed: Needed) -> Smaller:
             else:
                 notes.append(f"{name}/{label}: write {', '.join(kept)} as its operations")
         if rules.flow_style:
-            notes += [f"{name}/{_scalar(_at(rule, 'id'))}: take it out by hand" for rule in gone]
+            notes += [f"{name}/{_scalar(at(rule, 'id'))}: take it out by hand" for rule in gone]
         elif len(gone) == len(rules.value):
             # What is between may be comments, which speak of rules that are gone.
             edits.append(_Edit(_end_of_key(document, text), _end(rules), " []"))
@@ -97,14 +98,6 @@ def _kept(patterns: list[str], about: Mapping[str, bool]) -> list[str]:
     return list(found)
 
 
-def _at(node: yaml.Node | None, *keys: str) -> yaml.Node | None:
-    for key in keys:
-        if not isinstance(node, yaml.MappingNode):
-            return None
-        node = next((value for name, value in node.value if name.value == key), None)
-    return node
-
-
 def _scalar(node: yaml.Node | None) -> str:
     return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
 
@@ -126,7 +119,7 @@ def _end(node: yaml.Node) -> int:
 
 def _end_of_key(document: yaml.Node, text: str) -> int:
     """Behind the colon of ``rules:``."""
-    spec = _at(document, "spec")
+    spec = at(document, "spec")
     assert isinstance(spec, yaml.MappingNode)
     key = next(name for name, _ in spec.value if name.value == "rules")
     return text.index(":", key.end_mark.index) + 1

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from amqpgate.bridge.v0_10.build import copy_frames, quick_header, tagged
+from amqpgate.bridge.v0_10.forms import keep
 from amqpgate.bridge.v0_10.native.copies import NAMELESS, is_silent
-from amqpgate.bridge.v0_10.native.forms import KnownForms, MessageForm, TransferKind, keep
+from amqpgate.bridge.v0_10.native.forms import KnownForms, MessageForm, TransferKind
 from amqpgate.bridge.v0_10.properties import to_canonical
 from amqpgate.bridge.v0_10.quick_header import QuickHeader
 from amqpgate.errors import ProtocolViolation

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from amqpgate.bridge.v0_10.build import delivery_part
+from amqpgate.bridge.v0_10.forms import keep
 
-#: Forms of messages that are known. Each is of a command and a header, of some hundred bytes mostly.
-MOST_FORMS: Final = 32
 #: Bytes of a command and a header together that are kept; larger ones are decoded each time.
 _LARGEST: Final = 512
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class TransferKind(NamedTuple):
@@ -56,10 +52,3 @@ class KnownForms:
         """What a command is, with this that was read of its header; unless it is large."""
         if len(segment) + len(read or b"") <= _LARGEST:
             keep(self.known, (segment, read), form)
-
-
-def keep(known: dict[K, V], key: K, value: V) -> None:
-    """Keep it, in the place of the oldest if there are too many."""
-    if len(known) >= MOST_FORMS:
-        del known[next(iter(known))]
-    known[key] = value
