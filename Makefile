@@ -26,8 +26,8 @@ test: lint test-tools ## Lint, types, import contracts, unit and property tests,
 	@tools/test.sh $(PYTEST)
 
 lint: $(VENV)/.installed-dev ## Style, types, import contracts, generated code up to date
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests tools examples helm
+	$(BIN)/ruff format --check src tests tools examples helm
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m amqpgate.codegen --check
