@@ -1,4 +1,4 @@
-"""greet.py HOST PORT [--tls] [--proxy-v1|--proxy-v2]: greet a gateway as clients do, and hear that it answers."""
+"""greet.py HOST PORT [--tls] [--proxy-v1|--proxy-v2]: greet a gateway, and hear that it answers."""
 
 import socket
 import ssl
