@@ -247,6 +247,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="of the libraries' only what takes seconds")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="leave records and policies there")
     options = parser.parse_args()
+    if options.keep is not None and options.keep.exists():
+        # Records of another run would be told of this one.
+        parser.error(f"{options.keep} is there already: name a folder that is not")
     names = options.suite or known
     missing = 0
     suites = [SUITES[name] for name in names if name in SUITES]
