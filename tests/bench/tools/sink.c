@@ -359,7 +359,7 @@ static void report(void) {
         body += conn->walker.octets;
         connections += conn->open;
     }
-    printf("{\"published\": %llu, \"octets\": %llu, \"delivered\": %llu, \"connections\": %llu, \"opened\": %llu, "
+    printf("{\"published\": %llu, \"byte_count\": %llu, \"delivered\": %llu, \"connections\": %llu, \"opened\": %llu, "
            "\"errors\": %llu, \"last_error\": \"%s\", \"cpu_ns\": %llu}\n",
            (unsigned long long)messages, (unsigned long long)body, (unsigned long long)delivered,
            (unsigned long long)connections, (unsigned long long)opened, (unsigned long long)errors, last_error,
