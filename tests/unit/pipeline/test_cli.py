@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from amqpgate.cli import main
 from tests.support.audit_records import START, event, table_of, usage, write
+from tests.support.audit_verbs import audit_locally
 from tests.unit.pipeline.conftest import SETTINGS
 
 pytestmark = pytest.mark.usefixtures("running")
@@ -56,12 +57,8 @@ def test_usage_as_csv(raw: Path, tmp_path: Path) -> None:
 def test_what_usage_costs(raw: Path, tmp_path: Path) -> None:
     prices = tmp_path / "prices.yaml"
     prices.write_text("currency: EUR\nperMillionMessages: 2\ngroups: {shop: [bob]}")
-    # By DuckDB: there is no --conf.
-    result = CliRunner().invoke(
-        main, ["audit", "usage", str(raw), "--price", str(prices), "--by", "group", "--format", "csv"]
-    )
-    assert result.exit_code == 0
-    rows = [(row["start"], row["group"], row["cost"]) for row in csv.DictReader(io.StringIO(result.stdout))]
+    told = audit_locally("usage", raw, "--price", prices, "--by", "group", "--format", "csv")
+    rows = [(row["start"], row["group"], row["cost"]) for row in csv.DictReader(io.StringIO(told))]
     assert rows == [
         ("2026-11-01T00:00:00Z", "", "0.000122000"),
         ("2026-11-01T00:00:00Z", "shop", "0.000012000"),

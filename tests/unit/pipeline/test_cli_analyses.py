@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from amqpgate.cli import main
 from tests.support.audit_records import START, event, table_of, usage, write
+from tests.support.audit_verbs import audit_locally
 from tests.unit.pipeline.conftest import SETTINGS
 from tests.unit.policy.build_set import document
 
@@ -123,11 +124,8 @@ spec:
     policies = folder(tmp_path / "p", rules)
 
     def changed(*options: str) -> list[str]:
-        # By DuckDB: there is no --conf.
-        command = ["audit", "granted", str(raw), "--policies", str(policies), "--diff", *options]
-        done = CliRunner().invoke(main, command)
-        assert done.exit_code == 0, done.output
-        lines = [line for line in done.stdout.splitlines() if line[0] in "+-" and line[1] == " "]
+        told = audit_locally("granted", raw, "--policies", policies, "--diff", *options)
+        lines = [line for line in told.splitlines() if line[0] in "+-" and line[1] == " "]
         return sorted(lines)
 
     narrowed = [

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,6 +16,7 @@ from ocsf_json_schema import OcsfJsonSchemaEmbedded, get_ocsf_schema
 from amqpgate.pipeline.jobs.ocsf import BODY, VERSION, ocsf_of
 from amqpgate.records import EventKind, Record
 from tests.support.audit_records import START, Traffic, event, table_of, usage, write
+from tests.support.audit_verbs import audit_locally
 
 CLASSES = {3002: "authentication", 6003: "api_activity", 6005: "datastore_activity"}
 ORIGIN: dict[str, object] = {"session": "5e5510", "user": "alice", "vhost": "/", "source": "10.0.0.1"}
@@ -104,16 +103,10 @@ def test_export(tmp_path: Path) -> None:
     write(tmp_path / "raw", "usage", month.usage(50))
     write(tmp_path / "raw", "events", table_of("events", events := month.events(1)))
     out = tmp_path / "out.jsonl"
-    assert export(str(tmp_path / "raw"), "-o", str(out)) == ""
+    assert audit_locally("export", tmp_path / "raw", "-o", out) == ""
     found = [json.loads(line) for line in out.read_text().splitlines()]
     told_of = {(one["metadata"]["log_name"], one["metadata"]["uid"]) for one in found}
     assert len(found) == 50 + len(events) == len(told_of)
     for one in found:
         check_of(one["class_uid"])(one)
-    assert len(export(str(tmp_path / "raw"), "--only", "events").splitlines()) == len(events)
-
-
-def export(*words: str) -> str:
-    """What it writes. In a process of its own: a verb closes the session that all tests share."""
-    command = [sys.executable, "-m", "amqpgate", "audit", "export", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert len(audit_locally("export", tmp_path / "raw", "--only", "events").splitlines()) == len(events)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +21,7 @@ from amqpgate.pipeline.jobs.report_rows import MOST_STEPS, Axis
 from amqpgate.policy import Source
 from amqpgate.records import Event, Usage
 from tests.support.audit_records import START, event, frame_of, table_of, usage, write
+from tests.support.audit_verbs import audit_locally
 
 HOUR = timedelta(hours=1)
 NOW = START + timedelta(weeks=4)
@@ -226,11 +225,10 @@ def test_an_axis_has_both_ends_and_not_too_many_steps(one: datetime, other: date
 
 
 def test_a_report_of_the_local_engine_where_nothing_was_denied(tmp_path: Path) -> None:
-    """Its plot has no series. In a process of its own: a verb closes the session that all tests share."""
+    """Its plot has no series."""
     used, happened = records()
     write(tmp_path, "usage", table_of("usage", used[-3:]))
     write(tmp_path, "events", table_of("events", [one for one in happened if one.kind != "denied"]))
     out = tmp_path / "report.html"
-    words = [str(tmp_path), "-o", str(out), "--until", "2026-12-01", "--engine", "local"]
-    subprocess.run([sys.executable, "-m", "amqpgate", "audit", "report", *words], check=True)
+    audit_locally("report", tmp_path, "-o", out, "--until", "2026-12-01", "--engine", "local")
     assert "Nothing was denied." in out.read_text()
