@@ -1,4 +1,4 @@
-"""Verbs of `amqpgate audit` on DuckDB, in processes of their own: each closes the session that tests share."""
+"""Verbs of `amqpgate audit` on DuckDB, in processes of their own: each closes the session of all tests."""
 
 from __future__ import annotations
 
