@@ -13,20 +13,12 @@ from typing import Any
 import pika
 import pytest
 
-from tests.support.gateway import Gateway
+from tests.support.gateway import Gateway, watched
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.interop
 
-CONFIG = """
-workers: %d
-listeners: [{name: main, bind: "127.0.0.1:{port}"}]
-upstreams: [{name: rabbit, url: "amqp://%s"}]
-admin: {bind: "127.0.0.1:{admin_port}"}
-policies: %s
-limits: {drainTimeout: 1s}
-"""
 
 POLICY = """
 apiVersion: amqpgate.io/v1alpha1
@@ -122,7 +114,7 @@ def window(
 ) -> Iterator[Window]:
     folder = tmp_path_factory.mktemp("policies")
     (folder / "orders.yaml").write_text(POLICY)
-    gateway = Gateway(config=CONFIG % (request.param, rabbitmq.address, folder))
+    gateway = watched(rabbitmq.address, folder, workers=request.param)
     gateway.start()
     it = Window(gateway, request.param)
     eventually(lambda: it.ask("/readyz")[1].startswith("ready\npolicies: digest"))
@@ -383,8 +375,7 @@ def schema_test(operation: Any) -> Any:
 
 def test_a_session_that_shares_a_link(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
     (tmp_path / "orders.yaml").write_text(POLICY)
-    text = CONFIG % (1, rabbitmq.address, tmp_path)
-    gateway = Gateway(config=text.replace('"}]\nadmin', '", connections: pooled}]\nadmin'))
+    gateway = watched(rabbitmq.address, tmp_path, upstream="connections: pooled")
     gateway.start()
     window = Window(gateway)
     with connect(gateway, "one"), connect(gateway, "two") as client:
@@ -409,7 +400,7 @@ def test_a_session_that_shares_a_link(rabbitmq: RabbitMQ, tmp_path: Path) -> Non
 def test_who_listens_does_not_delay_the_end(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
     for workers in (1, 2):
         (tmp_path / "orders.yaml").write_text(POLICY)
-        gateway = Gateway(config=CONFIG % (workers, rabbitmq.address, tmp_path))
+        gateway = watched(rabbitmq.address, tmp_path, workers=workers)
         gateway.start()
         window = Window(gateway)
         events, gone = Events(window), Events(window)

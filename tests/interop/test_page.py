@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.interop.clients.scripts import NODE_MODULES
 from tests.interop.pair import parameters
 from tests.support.browser import browser
-from tests.support.gateway import Gateway
+from tests.support.gateway import Gateway, watched
 from tests.support.missing import missing
 from tests.support.rabbitmq import RabbitMQ
 
@@ -25,13 +25,6 @@ AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 #: As a name: what runs it, sets `ran`.
 HOSTILE = "<img src=x onerror=window.ran=1>"
 
-CONFIG = """
-listeners: [{name: main, bind: "127.0.0.1:{port}"}]
-upstreams: [{name: rabbit, url: "amqp://%s"}]
-admin: {bind: "127.0.0.1:{admin_port}", tokenFile: %s}
-policies: %s
-limits: {drainTimeout: 1s}
-"""
 POLICY = """
 apiVersion: amqpgate.io/v1alpha1
 kind: AccessPolicy
@@ -55,7 +48,7 @@ def gateway(rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Ite
     (folder / "policies").mkdir()
     (folder / "policies" / "shop.yaml").write_text(POLICY)
     (folder / "token").write_text("s3cret\n")
-    gateway = Gateway(config=CONFIG % (rabbitmq.address, folder / "token", folder / "policies"))
+    gateway = watched(rabbitmq.address, folder / "policies", admin=f"tokenFile: {folder / 'token'}")
     gateway.start()
     try:
         yield gateway

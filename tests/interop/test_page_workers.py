@@ -17,20 +17,12 @@ from playwright.sync_api import expect
 from tests.interop.pair import parameters
 from tests.interop.test_gateway_workers import workers
 from tests.support.browser import browser
-from tests.support.gateway import Gateway
+from tests.support.gateway import Gateway, watched
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.interop
 
-CONFIG = """
-workers: 2
-listeners: [{name: main, bind: "127.0.0.1:{port}"}]
-upstreams: [{name: rabbit, url: "amqp://%s"}]
-admin: {bind: "127.0.0.1:{admin_port}"}
-policies: %s
-limits: {drainTimeout: 1s}
-"""
 POLICY = """
 apiVersion: amqpgate.io/v1alpha1
 kind: RatePolicy
@@ -55,7 +47,7 @@ HOSTILE = [
 def pair(rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("workers")
     (folder / "pace.yaml").write_text(POLICY)
-    gateway = Gateway(config=CONFIG % (rabbitmq.address, folder))
+    gateway = watched(rabbitmq.address, folder, workers=2)
     with gateway.serving():
         yield gateway
 

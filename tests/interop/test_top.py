@@ -20,7 +20,7 @@ from textual.widgets import DataTable, RichLog, Static
 from amqpgate.cli.top_app import TopApp
 from amqpgate.cli.watching import gateway_at
 from tests.interop.pair import parameters
-from tests.support.gateway import Gateway
+from tests.support.gateway import Gateway, watched
 from tests.support.missing import missing
 from tests.support.rabbitmq import RabbitMQ
 
@@ -36,13 +36,6 @@ spec:
   - {id: no-refunds, effect: deny, operations: [basic.publish], routingKey: {prefix: refund}}
   - {id: rest, effect: allow, operations: ["*"]}
 """
-CONFIG = """
-listeners: [{name: main, bind: "127.0.0.1:{port}"}]
-upstreams: [{name: rabbit, url: "amqp://%s"}]
-admin: {bind: "127.0.0.1:{admin_port}"}
-policies: %s
-limits: {drainTimeout: 1s}
-"""
 #: As a name of a queue: a terminal would turn red.
 HOSTILE = "\x1b[31m[bold]red\u202e"
 
@@ -51,7 +44,7 @@ HOSTILE = "\x1b[31m[bold]red\u202e"
 def gateway(rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("top")
     (folder / "shop.yaml").write_text(POLICY)
-    gateway = Gateway(config=CONFIG % (rabbitmq.address, folder))
+    gateway = watched(rabbitmq.address, folder)
     with gateway.serving():
         yield gateway
 

@@ -148,3 +148,19 @@ class Gateway:
         self._child = None
         shutil.rmtree(self._folder, ignore_errors=True)
         return ended
+
+
+def watched(broker: str, policies: Path, *, workers: int = 1, upstream: str = "", admin: str = "") -> Gateway:
+    """One before the broker at that address, with policies and the admin interface, that need not drain.
+
+    ``upstream`` and ``admin`` are more settings of these, such as ``connections: pooled``.
+    """
+    config = f"""
+workers: {workers}
+listeners: [{{name: main, bind: "127.0.0.1:{{port}}"}}]
+upstreams: [{{name: rabbit, url: "amqp://{broker}", {upstream}}}]
+admin: {{bind: "127.0.0.1:{{admin_port}}", {admin}}}
+policies: {policies}
+limits: {{drainTimeout: 1s}}
+"""
+    return Gateway(config=config)
