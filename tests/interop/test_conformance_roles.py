@@ -102,7 +102,7 @@ def test_ctrl_c_ends_with_a_report() -> None:
 
 _CONFIG = """
 listeners: [{name: main, bind: "127.0.0.1:{port}"}]
-upstreams: [{name: broker, host: 127.0.0.1, port: %d, connections: %s}]
+upstreams: [{name: broker, host: 127.0.0.1, port: %d, connections: %s, version: %s}]
 admin: {bind: "127.0.0.1:{admin_port}"}
 limits: {drainTimeout: 2s}
 """
@@ -110,13 +110,20 @@ limits: {drainTimeout: 2s}
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("connections", "deviating"),
-    [("own", set()), ("pooled", {"proxy.start.mechanisms", "proxy.connection.close.broker"})],
+    ("connections", "speaks", "versions", "deviating"),
+    [
+        ("own", "auto", "0-9-1", set()),
+        # Translated: compared field by field.
+        ("own", "0-9-1", "0-8", set()),
+        ("pooled", "auto", "0-9-1", {"proxy.start.mechanisms", "proxy.connection.close.broker"}),
+    ],
 )
-def test_a_gateway_passes_on_what_comes(connections: str, deviating: set[str], tmp_path: Path) -> None:
+def test_a_gateway_passes_on_what_comes(
+    connections: str, speaks: str, versions: str, deviating: set[str], tmp_path: Path
+) -> None:
     port = _port()
-    gateway = Gateway(config=_CONFIG % (port, connections))
+    gateway = Gateway(config=_CONFIG % (port, connections, speaks))
     with gateway.serving():
         where = (f"127.0.0.1:{gateway.port}", "--upstream-probe", f"127.0.0.1:{port}")
-        found = conformance(tmp_path, *where, "--patience", "15")
+        found = conformance(tmp_path, *where, "--patience", "15", "--versions", versions)
     assert found.keys() == deviating, found

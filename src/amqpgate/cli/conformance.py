@@ -153,7 +153,7 @@ def conformance(
             from amqpgate.cli.conformance_proxy import probed
 
             with _progress(0) as told:
-                run = probed(_target(url), probe, sections, patience or 4, told)
+                run = probed(_target(url), probe, _versions(versions), sections, patience or 4, told)
         elif url is not None:
             run = _run(url, _versions(versions), sections, patience or 4)
         else:

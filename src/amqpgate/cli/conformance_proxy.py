@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from amqpgate.conformance.case import CaseResult
     from amqpgate.conformance.dialling import PeerLogin
     from amqpgate.conformance.report.summary import ConformanceRun
+    from amqpgate.conformance.versions import Name
 
 
 def probed(
     target: PeerLogin,
     bind: str,
+    versions: Sequence[Name],
     wanted: tuple[str, ...],
     patience: float,
     told: Callable[[CaseResult], None],
@@ -33,7 +35,13 @@ def probed(
     from amqpgate.conformance.report.summary import ConformanceRun
     from amqpgate.conformance.run import is_wanted
 
-    cases = [case for section in PROXY_SECTIONS for case in section.cases if is_wanted(section, case, wanted)]
+    cases = [
+        (case, version)
+        for version in versions
+        for section in PROXY_SECTIONS
+        for case in section.cases
+        if version in case.versions and is_wanted(section, case, wanted)
+    ]
     if not cases:
         raise click.BadParameter("no such rule; --list shows all", param_hint="--section")
     host, port = bound(bind, "--upstream-probe")

@@ -14,7 +14,7 @@ from typing import Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 import attrs
 
 from amqpgate.conformance.setting import CaseSetting
-from amqpgate.conformance.versions import Name
+from amqpgate.conformance.versions import ALL, Name
 
 #: ``obeys``: as the rule says. ``as RabbitMQ``, ``as Qpid``: not so, but as RabbitMQ does, or Qpid's broker.
 #: ``deviates``: none of these. ``untestable``: what the rule is about cannot be had from this peer.
@@ -114,7 +114,7 @@ class CaseSection(BrokerSection, Generic[T]):
 
     kind: type[T]
     #: Those that its cases are played in, unless one says otherwise.
-    versions: tuple[Name, ...] = ("0-9-1", "0-9", "0-8")
+    versions: tuple[Name, ...] = ALL
 
     def rule(
         self,

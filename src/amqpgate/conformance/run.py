@@ -82,17 +82,11 @@ async def play(plan: Plan, told: Callable[[CaseResult], None]) -> tuple[list[Cas
     limiter = trio.CapacityLimiter(plan.at_once)
     run = secrets.token_hex(3)
 
-    lacks = {name for name in dict.fromkeys(name for _, name in plan.cases) if not await _speaks(plan, name)}
+    lacks = await lacking(plan.target, plan.patience, plan.cases)
 
     async def one(number: int, case: ConformanceCase, version: Name) -> None:
         if version in lacks:
-            results[number] = CaseResult(
-                case=case,
-                version=version,
-                verdict="untestable",
-                said=f"it does not speak AMQP {version}",
-                seconds=0,
-            )
+            results[number] = not_spoken(case, version)
             told(results[number])
             return
         async with limiter:
@@ -112,12 +106,26 @@ def _talk(plan: Plan, version: Name, prefix: str) -> Talk | SessionTalk:
     return SessionTalk(plan.target, plan.patience, prefix)
 
 
-async def _speaks(plan: Plan, name: Name) -> bool:
+async def lacking(
+    target: PeerLogin, patience: float, cases: Iterable[tuple[ConformanceRule, Name]]
+) -> set[Name]:
+    """The versions of these cases that the peer does not speak."""
+    names = dict.fromkeys(name for _, name in cases)
+    return {name for name in names if not await _speaks(target, patience, name)}
+
+
+def not_spoken(case: ConformanceRule, version: Name) -> CaseResult:
+    """What comes of a case in a version that the peer does not speak."""
+    said = f"it does not speak AMQP {version}"
+    return CaseResult(case=case, version=version, verdict="untestable", said=said, seconds=0)
+
+
+async def _speaks(target: PeerLogin, patience: float, name: Name) -> bool:
     """Whether the version's header is answered with anything but another one."""
-    stream = await dialled(plan.target, plan.patience)
+    stream = await dialled(target, patience)
     said = b""
     try:
-        with trio.move_on_after(plan.patience), suppress(trio.BrokenResourceError):
+        with trio.move_on_after(patience), suppress(trio.BrokenResourceError):
             await stream.send_all(HEADERS[name])
             while len(said) < len(HEADERS[name]) and (data := await stream.receive_some(len(HEADERS[name]))):
                 said += data

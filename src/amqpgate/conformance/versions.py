@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import attrs
 
 from amqpgate.wire.dialects import HEADER_0_8, HEADER_0_9, HEADER_0_9_1, RABBITMQ_0_8, RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
+from amqpgate.wire.method import Method
+
+M = TypeVar("M", bound=Method)
 
 Name: TypeAlias = Literal["0-9-1", "0-9", "0-8", "0-10"]
+
+
+#: Those whose frames are 0-9-1's, and those of them in which RabbitMQ's extensions are said.
+ALL: Final[tuple[Name, ...]] = ("0-9-1", "0-9", "0-8")
+OF_RABBITMQ: Final[tuple[Name, ...]] = ("0-9-1", "0-9")
 
 
 @attrs.frozen(eq=False)
@@ -29,6 +37,21 @@ class SpokenVersion:
         """The generated methods."""
         name = "0-8" if self.dialect.version == (0, 8, 0) else "0-9-1"
         return import_module(f"amqpgate.wire.generated.v{name.replace('-', '_')}")
+
+
+def said_in(version: SpokenVersion, method: Method) -> Method:
+    """A method as a version has it. Raises `LookupError` where it has none of the name."""
+    kind: type[Method] | None = getattr(version.amqp, type(method).__name__, None)
+    if kind is None:
+        raise LookupError(f"AMQP {version.name} has no {method.NAME}")
+    return said_as(kind, method)
+
+
+def said_as(kind: type[M], method: Method) -> M:
+    """A method in another version's class, with the fields that both have."""
+    if isinstance(method, kind):
+        return method
+    return kind(**{name: getattr(method, name) for name in kind.__match_args__ if hasattr(method, name)})
 
 
 VERSIONS: Final[Mapping[Name, SpokenVersion]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from types import ModuleType
 from typing import TypeAlias
 
 import attrs
@@ -11,11 +12,13 @@ import trio
 
 from amqpgate.conformance.case import ConformanceRule, Strength
 from amqpgate.conformance.endings import Unexpected
+from amqpgate.conformance.field_types import types_of
 from amqpgate.conformance.peer import TestedPeer
 from amqpgate.conformance.proxy.inner import Noted, ProbeBroker, ProbeEnd
 from amqpgate.conformance.talk import Talk
-from amqpgate.wire.generated import v0_9_1
+from amqpgate.conformance.versions import ALL, Name, said_in
 from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
 
 
 @attrs.define(eq=False)
@@ -45,6 +48,16 @@ class ProxyTalk:
     inner: ProbeBroker
 
     @property
+    def amqp(self) -> ModuleType:
+        """The methods of the client's version."""
+        return self.talk.amqp
+
+    @property
+    def types(self) -> Table:
+        """A field of each type that the client's version has."""
+        return types_of(self.talk.version.name)
+
+    @property
     def patience(self) -> float:
         """Seconds for an answer."""
         return self.talk.patience
@@ -57,10 +70,10 @@ class ProxyTalk:
         """A channel whose two ends are known: what the client declares on it has come to the broker."""
         peer = await self.talk.channel(peer, number)
         name = self.name()
-        await peer.say(number, v0_9_1.QueueDeclare(queue=name))
+        await peer.say(number, self.amqp.QueueDeclare(queue=name))
         noted = await self.hears("queue.declare", queue=name)
-        await noted.end.say(noted.channel, v0_9_1.QueueDeclareOk(queue=name))
-        await peer.expect(v0_9_1.QueueDeclareOk, number)
+        await noted.end.say(noted.channel, self.amqp.QueueDeclareOk(queue=name))
+        await peer.expect(self.amqp.QueueDeclareOk, number)
         return ProbedChannel(peer, number, noted.end, noted.channel)
 
     async def hears(self, name: str, **fields: object) -> Noted:
@@ -75,19 +88,31 @@ class ProxyTalk:
         """A method there, found by its fields, and its answer back: ``as it was``, or what is other."""
         await at.say(said)
         noted = await self.hears(said.NAME, **fields)
-        if noted.payload != said.encode():
+        if not self.came(noted, said):
             return changed(said, noted.method)
         if answer is None:
             return "as it was"
         await noted.end.say(noted.channel, answer)
         return await self.returns(at.peer, at.number, answer)
 
+    def came(self, noted: Noted, said: Method) -> bool:
+        """Whether what the client has said came as it was: byte for byte, or with the same fields where the
+        proxy speaks another version to its broker."""
+        spoken = noted.end.version
+        if spoken is self.talk.version:
+            return noted.payload == self.encoded(said)
+        return noted.method == said_in(spoken, said)
+
+    def encoded(self, said: Method) -> bytes:
+        """The payload of a method of the client's version."""
+        return said.encode(self.talk.version.dialect)
+
     async def returns(self, peer: TestedPeer, channel: int, said: Method) -> str:
         """What the broker has said, at the client."""
         found = await peer.frame()
         if found is None:
             raise Unexpected("hangs up")
-        if found.payload == said.encode() and found.channel == channel:
+        if found.payload == self.encoded(said) and found.channel == channel:
             return "as it was"
         return changed(said, peer.decoded(found))
 
@@ -113,10 +138,10 @@ class ProxyTalk:
     async def confirming(self) -> ProbedChannel:
         """A channel with confirms."""
         channel = await self.channel()
-        await channel.say(v0_9_1.ConfirmSelect())
+        await channel.say(self.amqp.ConfirmSelect())
         await self.hears("confirm.select")
-        await channel.answer(v0_9_1.ConfirmSelectOk())
-        await channel.peer.expect(v0_9_1.ConfirmSelectOk, channel.number)
+        await channel.answer(self.amqp.ConfirmSelectOk())
+        await channel.peer.expect(self.amqp.ConfirmSelectOk, channel.number)
         return channel
 
     async def asks(self, at: ProbedChannel, said: Method, **fields: object) -> ProbedChannel:
@@ -129,12 +154,12 @@ class ProxyTalk:
         """A consumer that the client calls ``reader``, and its tag at the broker."""
         at = await self.channel()
         queue = self.name()
-        await at.say(v0_9_1.BasicConsume(queue=queue, consumer_tag="reader"))
+        await at.say(self.amqp.BasicConsume(queue=queue, consumer_tag="reader"))
         noted = await self.hears("basic.consume", queue=queue)
         tag: str = getattr(noted.method, "consumer_tag", "")
         channel = ProbedChannel(at.peer, at.number, noted.end, noted.channel)
-        await channel.answer(v0_9_1.BasicConsumeOk(tag))
-        said = await at.peer.expect(v0_9_1.BasicConsumeOk, at.number)
+        await channel.answer(self.amqp.BasicConsumeOk(tag))
+        said = await at.peer.expect(self.amqp.BasicConsumeOk, at.number)
         if said.consumer_tag != "reader":
             raise Unexpected(f"the consumer is called {said.consumer_tag}")
         return channel, tag
@@ -145,10 +170,10 @@ class ProxyTalk:
         def found() -> str | None:
             if at.end.has_ended:
                 return "the connection ends"
-            said = [one for one in self.inner.noted if one.end is at.end and one.method is not None]
-            is_closed = any(
-                isinstance(one.method, v0_9_1.ChannelClose) for one in said if one.channel == at.inner_number
-            )
+            said = [
+                one.method for one in self.inner.noted if one.end is at.end and one.channel == at.inner_number
+            ]
+            is_closed = any(one is not None and one.NAME == "channel.close" for one in said)
             return "its channel ends" if is_closed else None
 
         return await self.inner.until(found, "the broker is not told")
@@ -188,6 +213,7 @@ class ProxySection:
         section: str,
         obeys: str | tuple[str, ...] = "as it was",
         strength: Strength = "must",
+        versions: tuple[Name, ...] = ALL,
     ) -> Callable[[ProxyConversation], ProxyConversation]:
         """Add a case, whose conversation is decorated."""
 
@@ -197,7 +223,7 @@ class ProxySection:
                 title=title,
                 section=section,
                 strength=strength,
-                versions=("0-9-1",),
+                versions=versions,
                 talk=talk,
                 obeys=(obeys,) if isinstance(obeys, str) else obeys,
             )

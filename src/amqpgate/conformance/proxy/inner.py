@@ -2,6 +2,8 @@
 
 It answers handshakes, channel.open, closes and basic.qos by itself; everything else waits for a conversation
 to answer it. A proxy may use one connection for several clients: what belongs together is found by names.
+
+It speaks the version that the proxy says, which need not be the client's: a proxy may translate.
 """
 
 from __future__ import annotations
@@ -15,13 +17,13 @@ import trio
 
 from amqpgate.conformance.client.outbox import ServedOutbox
 from amqpgate.conformance.endings import Unexpected
-from amqpgate.conformance.field_types import ALL_TYPES
+from amqpgate.conformance.field_types import ALL_TYPES, OF_OLD
 from amqpgate.conformance.peer import BODY, HEADER, HEARTBEAT, METHOD, frame
+from amqpgate.conformance.versions import OF_RABBITMQ, VERSIONS, Name, SpokenVersion, said_as, said_in
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import HEARTBEAT as HEARTBEAT_FRAME
 from amqpgate.protocol.frames import Frame, FrameDecoder, body_frames, method_frame
 from amqpgate.wire.codec import ContentHeader, decode_method, encode_header
-from amqpgate.wire.dialects import HEADER_0_9_1
 from amqpgate.wire.generated import v0_9_1
 from amqpgate.wire.method import Method, Properties
 from amqpgate.wire.tables import Table
@@ -30,24 +32,28 @@ _LARGEST: Final = 1 << 24
 _READ: Final = 1 << 16
 
 #: What the broker says of itself, and offers.
-SERVER_PROPERTIES: Final = Table(
-    (
-        *Table.of(
-            {
-                "product": "amqpgate conformance",
-                "capabilities": {
-                    "publisher_confirms": True,
-                    "basic.nack": True,
-                    "consumer_cancel_notify": True,
-                    "connection.blocked": True,
-                    "authentication_failure_close": True,
-                },
-            }
-        ).entries,
-        *ALL_TYPES.entries,
-    )
-)
+_CAPABILITIES: Final = {
+    "publisher_confirms": True,
+    "basic.nack": True,
+    "consumer_cancel_notify": True,
+    "connection.blocked": True,
+    "authentication_failure_close": True,
+}
+
+
+def server_properties(version: Name) -> Table:
+    """Of a broker that speaks a version. Always the same: a proxy may have asked before it has a client.
+
+    Clients of 0-8 and 0-9 read few types, and 0-8 has none of the methods that capabilities are about.
+    """
+    capabilities = {"capabilities": _CAPABILITIES} if version in OF_RABBITMQ else {}
+    said = Table.of({"product": "amqpgate conformance"} | capabilities)
+    return Table((*said.entries, *(ALL_TYPES if version == "0-9-1" else OF_OLD).entries))
+
+
 MECHANISMS: Final = b"X-PROBE PLAIN EXTERNAL AMQPLAIN"
+
+_BY_HEADER: Final = {version.header: version for version in VERSIONS.values()}
 
 #: So much is noted of a conversation.
 _MOST: Final = 20_000
@@ -62,8 +68,6 @@ T = TypeVar("T")
 class ProbeScript:
     """What the broker says in handshakes from now on."""
 
-    #: Always the same: a proxy may have asked for them before it has a client.
-    server_properties: Table = SERVER_PROPERTIES
     mechanisms: bytes = MECHANISMS
     channel_max: int = 2047
     frame_max: int = 131072
@@ -80,6 +84,8 @@ class ProbeEnd:
     #: What is said, which waits for nobody: the client before the proxy may read later.
     outbox: ServedOutbox
     script: ProbeScript
+    #: What the proxy speaks.
+    version: SpokenVersion
     tune_ok: v0_9_1.ConnectionTuneOk | None = None
     start_ok: v0_9_1.ConnectionStartOk | None = None
     has_ended: bool = False
@@ -100,14 +106,18 @@ class ProbeEnd:
         await trio.lowlevel.checkpoint()
 
     async def say(self, channel: int, *said: Method) -> None:
-        """Methods."""
-        await self.send(*(method_frame(channel, one) for one in said))
+        """Methods, in the proxy's version whichever they are of."""
+        await self.send(*(self._frame(channel, one) for one in said))
+
+    def _frame(self, channel: int, said: Method) -> bytes:
+        return method_frame(channel, said_in(self.version, said), self.version.dialect)
 
     def content(self, channel: int, said: Method, properties: Properties, body: bytes) -> list[bytes]:
         """A method with content, the body cut as was agreed."""
-        header = encode_header(ContentHeader(said.CLASS_ID, len(body), properties))
+        content = ContentHeader(said.CLASS_ID, len(body), properties)
+        header = encode_header(content, self.version.dialect)
         bodies = body_frames(channel, body, self.frame_max)
-        return [method_frame(channel, said), frame(HEADER, channel, header), *bodies]
+        return [self._frame(channel, said), frame(HEADER, channel, header), *bodies]
 
     async def frames(self) -> list[Frame]:
         """Those that came next; none: it has ended. Heartbeats are not among them."""
@@ -191,7 +201,7 @@ class ProbeBroker:
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """A connection of the proxy's, until it ends."""
-        end = ProbeEnd(ServedOutbox(stream, lambda: None), self.script)
+        end = ProbeEnd(ServedOutbox(stream, lambda: None), self.script, VERSIONS["0-9-1"])
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(end.outbox.run)
@@ -212,16 +222,20 @@ class ProbeBroker:
 
     async def _greeted(self, end: ProbeEnd) -> bool:
         header = b""
-        while len(header) < len(HEADER_0_9_1):
-            data = await end.outbox.stream.receive_some(len(HEADER_0_9_1) - len(header))
+        while len(header) < len(end.version.header):
+            data = await end.outbox.stream.receive_some(len(end.version.header) - len(header))
             if not data:
                 return False
             header += data
-        if header != HEADER_0_9_1:
-            await end.send(HEADER_0_9_1)
+        version = _BY_HEADER.get(header)
+        if version is None:
+            await end.send(end.version.header)
             return False
-        script = end.script
-        start = v0_9_1.ConnectionStart(0, 9, script.server_properties, script.mechanisms, b"en_US")
+        end.version = version
+        major, minor, _ = version.dialect.version
+        start = v0_9_1.ConnectionStart(
+            major, minor, server_properties(version.name), end.script.mechanisms, b"en_US"
+        )
         await end.say(0, start)
         return True
 
@@ -245,7 +259,7 @@ class ProbeBroker:
 
     async def _method(self, end: ProbeEnd, one: Frame, under_way: dict[int, Noted]) -> None:
         try:
-            said: Method | None = decode_method(one.payload)
+            said: Method | None = decode_method(one.payload, end.version.dialect)
         except ProtocolViolation:
             said = None
         noted = Noted(end, one.channel, one.payload, said)
@@ -269,21 +283,22 @@ async def _beat(end: ProbeEnd) -> None:
 
 async def _answer(end: ProbeEnd, channel: int, said: Method) -> None:
     script = end.script
-    if isinstance(said, v0_9_1.ConnectionStartOk):
-        end.start_ok = said
-        tune = v0_9_1.ConnectionTune(script.channel_max, script.frame_max, script.heartbeat)
-        await end.say(0, script.instead_of_tune or tune)
-    elif isinstance(said, v0_9_1.ConnectionSecureOk):
-        await end.say(0, v0_9_1.ConnectionTune(script.channel_max, script.frame_max, script.heartbeat))
-    elif isinstance(said, v0_9_1.ConnectionTuneOk):
-        end.tune_ok = said
-    elif isinstance(said, v0_9_1.ConnectionOpen):
-        await end.say(0, script.instead_of_open_ok or v0_9_1.ConnectionOpenOk())
-    elif isinstance(said, v0_9_1.ConnectionClose):
-        await end.say(0, v0_9_1.ConnectionCloseOk())
-    elif isinstance(said, v0_9_1.ChannelOpen):
-        await end.say(channel, v0_9_1.ChannelOpenOk())
-    elif isinstance(said, v0_9_1.ChannelClose):
-        await end.say(channel, v0_9_1.ChannelCloseOk())
-    elif isinstance(said, v0_9_1.BasicQos):
-        await end.say(channel, v0_9_1.BasicQosOk())
+    tune = v0_9_1.ConnectionTune(script.channel_max, script.frame_max, script.heartbeat)
+    match said.NAME:
+        case "connection.start-ok":
+            end.start_ok = said_as(v0_9_1.ConnectionStartOk, said)
+            await end.say(0, script.instead_of_tune or tune)
+        case "connection.secure-ok":
+            await end.say(0, tune)
+        case "connection.tune-ok":
+            end.tune_ok = said_as(v0_9_1.ConnectionTuneOk, said)
+        case "connection.open":
+            await end.say(0, script.instead_of_open_ok or v0_9_1.ConnectionOpenOk())
+        case "connection.close":
+            await end.say(0, v0_9_1.ConnectionCloseOk())
+        case "channel.open":
+            await end.say(channel, v0_9_1.ChannelOpenOk())
+        case "channel.close":
+            await end.say(channel, v0_9_1.ChannelCloseOk())
+        case "basic.qos":
+            await end.say(channel, v0_9_1.BasicQosOk())

@@ -6,7 +6,6 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
 
 import attrs
 import trio
@@ -16,12 +15,10 @@ from amqpgate.conformance.dialling import PeerLogin
 from amqpgate.conformance.endings import Unexpected, Untestable
 from amqpgate.conformance.proxy.between import ProxyCase, ProxyTalk
 from amqpgate.conformance.proxy.inner import ProbeBroker
+from amqpgate.conformance.run import PREFIX, lacking, not_spoken
 from amqpgate.conformance.talk import Talk
-from amqpgate.conformance.versions import VERSIONS
+from amqpgate.conformance.versions import VERSIONS, Name
 from amqpgate.errors import ProtocolViolation
-
-#: Begins the names of all that is said.
-_PREFIX: Final = "amqpgate-conformance"
 
 
 @attrs.frozen(kw_only=True)
@@ -32,7 +29,7 @@ class ProxyPlan:
     #: Where the probing broker listens.
     host: str
     port: int
-    cases: Sequence[ProxyCase]
+    cases: Sequence[tuple[ProxyCase, Name]]
     #: Seconds that the proxy has for what it passes on.
     patience: float
     #: Seconds that it has to find the broker.
@@ -56,30 +53,35 @@ async def play_through(
         try:
             listening(listeners[0].socket.getsockname()[1])
             await _passes_at_all(plan, inner, run)
-            for number, case in enumerate(plan.cases):
+            lacks = await lacking(plan.target, plan.patience, plan.cases)
+            for number, (case, version) in enumerate(plan.cases):
                 inner.forget()
-                results.append(await _result(case, _talk(plan, inner, f"{run}-{number}")))
+                at = _talk(plan, inner, f"{run}-{number}", version)
+                results.append(not_spoken(case, version) if version in lacks else await _result(case, at))
                 told(results[-1])
         finally:
             nursery.cancel_scope.cancel()
     return results, time.monotonic() - began
 
 
-def _talk(plan: ProxyPlan, inner: ProbeBroker, name: str) -> ProxyTalk:
+def _talk(plan: ProxyPlan, inner: ProbeBroker, name: str, version: Name) -> ProxyTalk:
     # A user of its own each time, so that no connection of an earlier one is used.
     target = (
         attrs.evolve(plan.target, user=f"{plan.target.user}-{name}")
         if plan.target.user == "guest"
         else plan.target
     )
-    return ProxyTalk(Talk(target, plan.patience, f"{_PREFIX}-{name}-", VERSIONS["0-9-1"]), inner)
+    return ProxyTalk(Talk(target, plan.patience, f"{PREFIX}-{name}-", VERSIONS[version]), inner)
 
 
 async def _passes_at_all(plan: ProxyPlan, inner: ProbeBroker, run: str) -> None:
-    """Returns once a channel can be opened through the proxy, whose health checks may take a while."""
+    """Returns once a channel can be opened through the proxy, whose health checks may take a while.
+
+    In the first version that is asked for.
+    """
     until = trio.current_time() + plan.warm_up
     while True:
-        at = _talk(plan, inner, f"{run}-warm-up-{secrets.token_hex(2)}")
+        at = _talk(plan, inner, f"{run}-warm-up-{secrets.token_hex(2)}", plan.cases[0][1])
         try:
             await at.channel()
         except (Unexpected, trio.TooSlowError) as what:
@@ -100,7 +102,7 @@ async def _result(case: ProxyCase, at: ProxyTalk) -> CaseResult:
     except Untestable as why:
         said, verdict = str(why), "untestable"
     return CaseResult(
-        case=case, version="0-9-1", verdict=verdict, said=said, seconds=time.monotonic() - began
+        case=case, version=at.talk.version.name, verdict=verdict, said=said, seconds=time.monotonic() - began
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import trio
 
 from amqpgate.conformance.proxy.between import ProxySection, ProxyTalk
-from amqpgate.wire.generated import v0_9_1
+from amqpgate.conformance.versions import OF_RABBITMQ
 
 ENDINGS: Final = ProxySection("proxy.endings", "Channels and connections")
 
@@ -17,11 +17,11 @@ ENDINGS: Final = ProxySection("proxy.endings", "Channels and connections")
 )
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
-    close = v0_9_1.ChannelClose(506, f"{at.name()} ä", 60, 40)
+    close = at.amqp.ChannelClose(506, f"{at.name()} ä", 60, 40)
     await channel.say(close)
     noted = await at.hears("channel.close", reply_text=close.reply_text)
-    await channel.peer.expect(v0_9_1.ChannelCloseOk, 1)
-    return "as it was" if noted.payload == close.encode() else "another close"
+    await channel.peer.expect(at.amqp.ChannelCloseOk, 1)
+    return "as it was" if at.came(noted, close) else "another close"
 
 
 @ENDINGS.rule(
@@ -32,13 +32,13 @@ async def _(at: ProxyTalk) -> str:
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
     other = await at.channel(channel.peer, 2)
-    close = v0_9_1.ChannelClose(404, f"NOT_FOUND - {at.name()} ä", 50, 10)
+    close = at.amqp.ChannelClose(404, f"NOT_FOUND - {at.name()} ä", 50, 10)
     await channel.answer(close)
     said = await at.returns(channel.peer, 1, close)
-    await channel.say(v0_9_1.ChannelCloseOk())
+    await channel.say(at.amqp.ChannelCloseOk())
     await at.hears("channel.close-ok")
-    await other.say(v0_9_1.BasicQos(prefetch_count=7))
-    await other.peer.expect(v0_9_1.BasicQosOk, 2)
+    await other.say(at.amqp.BasicQos(prefetch_count=7))
+    await other.peer.expect(at.amqp.BasicQosOk, 2)
     return said
 
 
@@ -48,8 +48,8 @@ async def _(at: ProxyTalk) -> str:
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
     for _ in range(3):
-        await channel.say(v0_9_1.ChannelClose(200, "bye", 0, 0))
-        await channel.peer.expect(v0_9_1.ChannelCloseOk, 1)
+        await channel.say(at.amqp.ChannelClose(200, "bye", 0, 0))
+        await channel.peer.expect(at.amqp.ChannelCloseOk, 1)
         channel = await at.channel(channel.peer)
     return "opens"
 
@@ -59,21 +59,24 @@ async def _(at: ProxyTalk) -> str:
 )
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
-    flow = v0_9_1.ChannelFlow(active=False)
+    flow = at.amqp.ChannelFlow(active=False)
     await channel.answer(flow)
     said = await at.returns(channel.peer, 1, flow)
-    await channel.say(v0_9_1.ChannelFlowOk(active=False))
+    await channel.say(at.amqp.ChannelFlowOk(active=False))
     await at.hears("channel.flow-ok", active=False)
     return said
 
 
 @ENDINGS.rule(
-    "basic.cancel.broker", "the broker's basic.cancel comes to the client", section="consumer_cancel_notify"
+    "basic.cancel.broker",
+    "the broker's basic.cancel comes to the client",
+    section="consumer_cancel_notify",
+    versions=OF_RABBITMQ,
 )
 async def _(at: ProxyTalk) -> str:
     channel, tag = await at.consuming()
-    await channel.answer(v0_9_1.BasicCancel(tag, True))
-    return await at.returns(channel.peer, 1, v0_9_1.BasicCancel("reader", True))
+    await channel.answer(at.amqp.BasicCancel(tag, True))
+    return await at.returns(channel.peer, 1, at.amqp.BasicCancel("reader", True))
 
 
 @ENDINGS.rule(
@@ -83,10 +86,10 @@ async def _(at: ProxyTalk) -> str:
 )
 async def _(at: ProxyTalk) -> str:
     channel, tag = await at.consuming()
-    await channel.say(v0_9_1.BasicCancel("reader"))
+    await channel.say(at.amqp.BasicCancel("reader"))
     await at.hears("basic.cancel", consumer_tag=tag)
-    await channel.answer(v0_9_1.BasicCancelOk(tag))
-    return await at.returns(channel.peer, 1, v0_9_1.BasicCancelOk("reader"))
+    await channel.answer(at.amqp.BasicCancelOk(tag))
+    return await at.returns(channel.peer, 1, at.amqp.BasicCancelOk("reader"))
 
 
 @ENDINGS.rule(
@@ -97,12 +100,12 @@ async def _(at: ProxyTalk) -> str:
 )
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
-    close = v0_9_1.ConnectionClose(200, f"{at.name()} ä", 0, 0)
+    close = at.amqp.ConnectionClose(200, f"{at.name()} ä", 0, 0)
     await channel.peer.say(0, close)
-    await channel.peer.expect(v0_9_1.ConnectionCloseOk)
+    await channel.peer.expect(at.amqp.ConnectionCloseOk)
     await channel.peer.aclose()
     said = await at.gone(channel)
-    return "as it was" if any(one.payload == close.encode() for one in at.inner.noted) else said
+    return "as it was" if any(at.came(one, close) for one in at.inner.noted) else said
 
 
 @ENDINGS.rule(
@@ -112,7 +115,7 @@ async def _(at: ProxyTalk) -> str:
 )
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
-    close = v0_9_1.ConnectionClose(320, f"CONNECTION_FORCED - {at.name()} ä", 0, 0)
+    close = at.amqp.ConnectionClose(320, f"CONNECTION_FORCED - {at.name()} ä", 0, 0)
     await channel.end.say(0, close)
     return await at.returns(channel.peer, 0, close)
 
@@ -121,17 +124,18 @@ async def _(at: ProxyTalk) -> str:
     "connection.blocked",
     "connection.blocked, its reason, and unblocked come to a client that publishes",
     section="connection.blocked",
+    versions=OF_RABBITMQ,
 )
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
-    publish = v0_9_1.BasicPublish(routing_key=at.name())
+    publish = at.amqp.BasicPublish(routing_key=at.name())
     await channel.peer.send(*channel.peer.content(1, publish, b"m"))
     await at.hears("basic.publish", routing_key=publish.routing_key)
-    blocked = v0_9_1.ConnectionBlocked(f"low on {at.name()} ä")
+    blocked = at.amqp.ConnectionBlocked(f"low on {at.name()} ä")
     await channel.end.say(0, blocked)
     said = await at.returns(channel.peer, 0, blocked)
-    await channel.end.say(0, v0_9_1.ConnectionUnblocked())
-    back = await at.returns(channel.peer, 0, v0_9_1.ConnectionUnblocked())
+    await channel.end.say(0, at.amqp.ConnectionUnblocked())
+    back = await at.returns(channel.peer, 0, at.amqp.ConnectionUnblocked())
     return said if said != "as it was" else back
 
 
@@ -163,21 +167,22 @@ async def _(at: ProxyTalk) -> str:
     "connection.update-secret",
     "connection.update-secret comes to the broker, and its answer back",
     section="connection.update-secret",
+    versions=OF_RABBITMQ,
     obeys=("as it was", "connection.update-secret-ok"),
 )
 async def _(at: ProxyTalk) -> str:
     channel = await at.channel()
-    said = v0_9_1.ConnectionUpdateSecret(at.name().encode(), "a reason")
+    said = at.amqp.ConnectionUpdateSecret(at.name().encode(), "a reason")
     await channel.peer.say(0, said)
 
     def found() -> bool | None:
-        return any(one.payload == said.encode() for one in at.inner.noted) or None
+        return any(at.came(one, said) for one in at.inner.noted) or None
 
     outcome = await at.either(channel, found, "as it was")
     if outcome == "as it was":
         noted = await at.hears("connection.update-secret")
-        await noted.end.say(0, v0_9_1.ConnectionUpdateSecretOk())
-        return await at.returns(channel.peer, 0, v0_9_1.ConnectionUpdateSecretOk())
+        await noted.end.say(0, at.amqp.ConnectionUpdateSecretOk())
+        return await at.returns(channel.peer, 0, at.amqp.ConnectionUpdateSecretOk())
     return outcome
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from amqpgate.conformance.endings import Unexpected, Untestable
-from amqpgate.conformance.field_types import ALL_TYPES
 from amqpgate.conformance.peer import TestedPeer
-from amqpgate.conformance.proxy.between import ProxySection, ProxyTalk
-from amqpgate.conformance.proxy.inner import MECHANISMS, SERVER_PROPERTIES
+from amqpgate.conformance.proxy.between import ProxySection, ProxyTalk, changed
+from amqpgate.conformance.proxy.inner import MECHANISMS, server_properties
 from amqpgate.wire.generated import v0_9_1
 from amqpgate.wire.tables import Table
 
@@ -18,7 +17,7 @@ HANDSHAKES: Final = ProxySection("proxy.handshake", "Handshakes")
 async def _started(at: ProxyTalk) -> tuple[TestedPeer, v0_9_1.ConnectionStart]:
     peer = await at.talk.dial()
     await peer.send(peer.version.header)
-    return peer, await peer.expect(v0_9_1.ConnectionStart)
+    return peer, await peer.expect(at.amqp.ConnectionStart)
 
 
 @HANDSHAKES.rule(
@@ -29,7 +28,8 @@ async def _started(at: ProxyTalk) -> tuple[TestedPeer, v0_9_1.ConnectionStart]:
 )
 async def _(at: ProxyTalk) -> str:
     _, start = await _started(at)
-    other = [name for name, field in SERVER_PROPERTIES if start.server_properties.field(name) != field]
+    wanted = server_properties(at.talk.version.name)
+    other = [name for name, field in wanted if start.server_properties.field(name) != field]
     return f"without {', '.join(other)[:200]}" if other else "all are there"
 
 
@@ -54,7 +54,7 @@ async def _(at: ProxyTalk) -> str:
     strength="should",
 )
 async def _(at: ProxyTalk) -> str:
-    said = Table((*Table.of({"product": at.name()}).entries, *ALL_TYPES.entries))
+    said = Table((*Table.of({"product": at.name()}).entries, *at.types.entries))
     peer, _ = await _started(at)
     await peer.say(0, at.talk.start_ok(client_properties=said))
     await _opened(at, peer)
@@ -73,9 +73,9 @@ async def _offered(at: ProxyTalk, mechanism: str) -> TestedPeer:
 
 
 async def _opened(at: ProxyTalk, peer: TestedPeer) -> v0_9_1.ConnectionTune:
-    tune = await peer.expect(v0_9_1.ConnectionTune)
+    tune: v0_9_1.ConnectionTune = await peer.expect(at.amqp.ConnectionTune)
     await at.talk.open(peer, tune)
-    await peer.expect(v0_9_1.ConnectionOpenOk)
+    await peer.expect(at.amqp.ConnectionOpenOk)
     return tune
 
 
@@ -123,15 +123,15 @@ async def _(at: ProxyTalk) -> str:
     obeys=("as they were", "connection.close *"),
 )
 async def _(at: ProxyTalk) -> str:
-    at.inner.script.instead_of_tune = v0_9_1.ConnectionSecure(b"\0challenge\xff")
+    at.inner.script.instead_of_tune = at.amqp.ConnectionSecure(b"\0challenge\xff")
     peer = await _offered(at, "X-PROBE")
     await peer.say(0, at.talk.start_ok(mechanism="X-PROBE", response=b"first"))
     said = await peer.method()
-    if not isinstance(said, v0_9_1.ConnectionSecure):
+    if not isinstance(said, at.amqp.ConnectionSecure):
         return await peer.told(0, said)
-    await peer.say(0, v0_9_1.ConnectionSecureOk(b"answer\0"))
+    await peer.say(0, at.amqp.ConnectionSecureOk(b"answer\0"))
     noted = await at.hears("connection.secure-ok")
-    await peer.expect(v0_9_1.ConnectionTune)
+    await peer.expect(at.amqp.ConnectionTune)
     is_same = said.challenge == b"\0challenge\xff" and noted.payload[8:] == b"answer\0"
     return "as they were" if is_same else "other bytes"
 
@@ -143,10 +143,15 @@ async def _(at: ProxyTalk) -> str:
     obeys="as it was",
 )
 async def _(at: ProxyTalk) -> str:
-    refusal = v0_9_1.ConnectionClose(403, f"ACCESS_REFUSED - {at.name()}", 0, 0)
+    refusal = at.amqp.ConnectionClose(403, f"ACCESS_REFUSED - {at.name()}", 0, 0)
     at.inner.script.instead_of_tune = refusal
     peer, _ = await _started(at)
     await peer.say(0, at.talk.start_ok())
+    # Who chooses a broker by the virtual host logs in there when that is known, after a tune of its own.
+    said = await peer.method()
+    if not isinstance(said, at.amqp.ConnectionTune):
+        return "as it was" if said == refusal else changed(refusal, said)
+    await at.talk.open(peer, said)
     return await at.returns(peer, 0, refusal)
 
 
@@ -157,7 +162,7 @@ async def _(at: ProxyTalk) -> str:
     obeys="as it was",
 )
 async def _(at: ProxyTalk) -> str:
-    refusal = v0_9_1.ConnectionClose(530, f"NOT_ALLOWED - {at.name()}", 10, 40)
+    refusal = at.amqp.ConnectionClose(530, f"NOT_ALLOWED - {at.name()}", 10, 40)
     at.inner.script.instead_of_open_ok = refusal
     peer, tune = await at.talk.tuned()
     await at.talk.open(peer, tune)
@@ -174,7 +179,7 @@ async def _(at: ProxyTalk) -> str:
     peer, tune = await at.talk.tuned()
     await at.talk.open(peer, tune, virtual_host=wanted)
     await at.hears("connection.open", virtual_host=wanted)
-    await peer.expect(v0_9_1.ConnectionOpenOk)
+    await peer.expect(at.amqp.ConnectionOpenOk)
     return "as it was"
 
 
