@@ -22,7 +22,7 @@ run: $(VENV)/.installed-run ## Gateway, demo broker and demo client until Ctrl-C
 	[ -z "$$upstream" ] || set -- --upstream "$$upstream"; \
 	exec $(BIN)/amqpgate demo "$$@"
 
-test: lint test-tools ## Lint, types, import contracts, unit and property tests, quick interop tests
+test: $(VENV)/.installed-dev test-tools ## Lint, types, import contracts, unit and property tests, quick interop tests
 	@tools/test.sh $(PYTEST)
 
 lint: $(VENV)/.installed-dev ## Style, types, import contracts, generated code up to date

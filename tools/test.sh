@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The tests of `make test`: three runs side by side, then once more, alone, what failed beside the others.
+# The tests of `make test`: lint and four runs side by side, then once more, alone, what failed beside the others.
 #
 # Usage: tools/test.sh PYTEST...
 #
-# Two cores carry three brokers and their clients here. A test that fails beside all that and passes alone is
+# Two cores carry three brokers, their clients and Spark here. A test that fails beside all that and passes alone is
 # named as unsteady at the end; the cause is to be found, but it keeps nobody's work out. More than five
 # failures in a run are no chance: they stand.
 set -uo pipefail
@@ -32,31 +32,42 @@ again() { # again NAME CODE ARGUMENT...: 0 if the run passed, or if all that fai
   unsteady+=("$names")
 }
 
+beside() { # beside NAME COMMAND...: side by side with the others, told in build/NAME.log
+  local name=$1
+  shift
+  ("$@") >"build/$name.log" 2>&1 &
+  pids[$name]=$!
+}
+
+patiently() { # patiently COMMAND...: after those that wait for brokers and clients
+  renice -n 10 $BASHPID >/dev/null
+  "$@"
+}
+
 pytest=("$@") unsteady=()
-unit_tests=(--ignore=tests/interop)
+unit_tests=(--ignore=tests/interop --ignore=tests/unit/pipeline)
+pipeline_tests=(tests/unit/pipeline)
 interop_tests=(tests/interop '--ignore-glob=*/test_gateway_*')
 gateway_tests=(tests/interop/test_gateway_*.py)
 
-echo "three runs side by side; what two of them say comes at the end"
-(
-  renice -n 10 $BASHPID >/dev/null
-  run unit "${unit_tests[@]}"
-) >build/unit.log 2>&1 &
-unit=$!
-run interop "${interop_tests[@]}" >build/interop.log 2>&1 &
-interop=$!
+echo "lint and four runs side by side; what one of them says is shown as it comes, the others' at the end"
+declare -A pids codes
+beside lint patiently make --no-print-directory lint
+beside unit patiently run unit "${unit_tests[@]}"
+beside pipeline patiently run pipeline "${pipeline_tests[@]}"
+beside interop run interop "${interop_tests[@]}"
 run gateway "${gateway_tests[@]}"
-gateway_code=$?
-wait $interop
-interop_code=$?
-cat build/interop.log
-wait $unit
-unit_code=$?
-cat build/unit.log
+codes[gateway]=$?
+for name in interop pipeline unit lint; do
+  wait "${pids[$name]}"
+  codes[$name]=$?
+  cat "build/$name.log"
+done
 
-code=0
-again gateway $gateway_code "${gateway_tests[@]}" || code=1
-again interop $interop_code "${interop_tests[@]}" || code=1
-again unit $unit_code "${unit_tests[@]}" || code=1
+code=${codes[lint]}
+again gateway "${codes[gateway]}" "${gateway_tests[@]}" || code=1
+again interop "${codes[interop]}" "${interop_tests[@]}" || code=1
+again pipeline "${codes[pipeline]}" "${pipeline_tests[@]}" || code=1
+again unit "${codes[unit]}" "${unit_tests[@]}" || code=1
 [ ${#unsteady[@]} -eq 0 ] || printf 'unsteady, passed alone only: %s\n' "${unsteady[@]}"
-exit $code
+exit "$code"
