@@ -177,7 +177,9 @@ class _Tap(Response):
             # Those that did not fit are among those that matched.
             if told.event != "dropped":
                 self._shown += told.event == "operation"
-                lines.append(f'{{"event":"{told.event}","worker":{worker}{told.members and ","}{told.members}}}\n')
+                lines.append(
+                    f'{{"event":"{told.event}","worker":{worker}{told.members and ","}{told.members}}}\n'
+                )
                 size += len(lines[-1])
             item = at_hand(items) if self._shown < most and size < _AT_ONCE else None
         if lines:

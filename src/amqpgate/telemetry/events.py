@@ -38,7 +38,7 @@ def members_of(told: Mapping[str, JSON]) -> str:
 
 @frozen
 class EventText:
-    """An item as text already. Of those that come in thousands, nearly alike, what is alike is encoded once."""
+    """An item as text already: of thousands that are nearly alike, what is alike is encoded once."""
 
     event: str
     #: Its other members, as by `members_of`.
@@ -89,7 +89,7 @@ class EventSubscriber:
             items.append((worker, item))
         else:
             self.dropped += 1
-        if self._waiting:
+        if self._waiting and self._lot:
             self._lot.unpark()
         return is_taken
 
