@@ -9,7 +9,7 @@ from amqpgate.gateway.observers.tap.taps import TapRequest
 from amqpgate.operator.sessions import sessions
 from amqpgate.policy.engine.taps import parse
 from amqpgate.telemetry.answers import JSON
-from amqpgate.telemetry.events import EventSubscriber
+from amqpgate.telemetry.events import EventSubscriber, EventText
 from amqpgate.wire.generated import v0_9_1
 from amqpgate.wire.generated import v0_10 as amqp
 from tests.interop.clients_0_10 import POLICY, Make, make, opened, queue
@@ -171,6 +171,8 @@ def taken(subscriber: EventSubscriber) -> list[dict[str, JSON]]:
     """What a tap was shown."""
     found: list[JSON] = []
     while (item := subscriber.at_hand()) is not None:
+        # Text is what is captured, and that has no frames.
+        assert not isinstance(item[1], EventText)
         found.append(item[1])
     return [item for item in found if isinstance(item, dict) and item["event"] == "operation"]
 

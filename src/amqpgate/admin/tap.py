@@ -13,7 +13,6 @@ What was not shown is the difference. Who leaves earlier gets no end.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import secrets
 from collections.abc import AsyncIterator, Mapping
@@ -32,7 +31,7 @@ from amqpgate.admin.streaming import while_heard
 from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.policy.engine.taps import MatchError, parse
 from amqpgate.telemetry.answers import JSON, Args
-from amqpgate.telemetry.events import Item, at_hand
+from amqpgate.telemetry.events import EventText, Item, at_hand, members_of
 from amqpgate.yamldoc import Secret
 
 #: Taps at once.
@@ -45,8 +44,6 @@ _REST: Final = 1.0
 _PATIENCE: Final = 30.0
 #: Bytes from which on lines are sent, though there are more.
 _AT_ONCE: Final = 64 << 10
-#: ``json.dumps`` makes one for each line.
-_JSON: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 def tap_handlers(subject: AdminSubject, token: Secret | None, over: trio.Event) -> list[Route]:
@@ -159,7 +156,8 @@ class _Tap(Response):
             while await self._pass_on(items, send, until, shown):
                 pass
             matched = sum(count["matched"] for count in counts)
-            await _say(send, _line({"event": "end", "matched": matched, "shown": self._shown}))
+            end = members_of({"event": "end", "matched": matched, "shown": self._shown})
+            await _say(send, f"{{{end}}}\n".encode())
         await send({"type": "http.response.body"})
 
     async def _pass_on(self, items: AsyncIterator[Item], send: Send, until: float, most: float) -> bool:
@@ -171,21 +169,26 @@ class _Tap(Response):
             item = await anext(items, None)
         if item is None:
             return False
-        text = b""
+        lines, size = [], 0
         while item is not None:
-            told = cast("Mapping[str, JSON]", item[1])
+            worker, told = item
+            if not isinstance(told, EventText):
+                told = _text_of(cast("Mapping[str, JSON]", told))
             # Those that did not fit are among those that matched.
-            if told["event"] != "dropped":
-                self._shown += told["event"] == "operation"
-                text += _line({"event": told["event"], "worker": item[0], **told})
-            item = at_hand(items) if self._shown < most and len(text) < _AT_ONCE else None
-        if text:
-            await _say(send, text)
+            if told.event != "dropped":
+                self._shown += told.event == "operation"
+                lines.append(
+                    f'{{"event":"{told.event}","worker":{worker}{told.members and ","}{told.members}}}\n'
+                )
+                size += len(lines[-1])
+            item = at_hand(items) if self._shown < most and size < _AT_ONCE else None
+        if lines:
+            await _say(send, "".join(lines).encode())
         return True
 
 
-def _line(line: Mapping[str, JSON]) -> bytes:
-    return _JSON.encode(line).encode() + b"\n"
+def _text_of(told: Mapping[str, JSON]) -> EventText:
+    return EventText(str(told["event"]), members_of({name: told[name] for name in told if name != "event"}))
 
 
 async def _say(send: Send, text: bytes) -> None:

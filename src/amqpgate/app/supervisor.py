@@ -34,7 +34,7 @@ from amqpgate.gateway.server.standing import Impairment, Phase
 from amqpgate.gateway.transport.binding import bind_all
 from amqpgate.operator.names import CALLS, STREAMS
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args, IncompleteError
-from amqpgate.telemetry.events import EventSubscriber, Item
+from amqpgate.telemetry.events import EventSubscriber, Item, Said
 from amqpgate.telemetry.history import History
 from amqpgate.values import define, frozen
 
@@ -174,7 +174,7 @@ class Supervisor:
         """Wait until no worker is to be started again."""
         await self._stop.wait()
 
-    def event(self, number: int, worker: int, item: JSON) -> None:
+    def event(self, number: int, worker: int, item: Said) -> None:
         """A worker tells whoever listens by this number."""
         if number in self._streams:
             self._streams[number].subscriber.put(item, worker)

@@ -20,6 +20,7 @@ from amqpgate.config import Settings
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server.standing import Impairment
 from amqpgate.telemetry.answers import JSON, Args, IncompleteError
+from amqpgate.telemetry.events import EventText, Said
 from amqpgate.telemetry.history import History
 from amqpgate.telemetry.merge import Workers
 from amqpgate.values import define
@@ -44,7 +45,7 @@ class Worker:
     #: Called when it has started to serve.
     on_started: Callable[[Worker], Awaitable[None]]
     #: Told of events: the number of the ``listen``, and the worker's own.
-    on_event: Callable[[int, int, JSON], None]
+    on_event: Callable[[int, int, Said], None]
     #: Called when it serves, and others have been told.
     on_serving: Callable[[], None]
     started: bool = False
@@ -69,6 +70,8 @@ class Worker:
                     self.ready, self.impairments = bool(number & 1), Impairment(number >> 1)
                 elif kind is MessageKind.EVENT:
                     self.on_event(number, self.number, json.loads(text))
+                elif kind is MessageKind.EVENT_TEXT:
+                    self.on_event(number, self.number, EventText.unpacked(text))
                 elif number in self._asked:
                     self._asked[number].send_nowait(text)
         # Nobody need wait any longer.
@@ -134,7 +137,7 @@ class WorkerOwner(Protocol):
     def has_ended(self, worker: Worker) -> None:
         """A worker is gone."""
 
-    def event(self, number: int, worker: int, item: JSON) -> None:
+    def event(self, number: int, worker: int, item: Said) -> None:
         """A worker tells whoever listens by this number."""
 
 

@@ -16,7 +16,7 @@ from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.logs import log_failure
 from amqpgate.operator.queries import STREAMS, begin
 from amqpgate.telemetry.answers import JSON, encoded
-from amqpgate.telemetry.events import EventSubscriber
+from amqpgate.telemetry.events import EventSubscriber, EventText
 from amqpgate.values import define
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,10 @@ class _WorkerQueries:
         try:
             with self._streams[number], STREAMS[asked["stream"]](self.gateway, asked["args"], subscriber):
                 async for _, item in subscriber:
-                    await self._send(MessageKind.EVENT, await encoded(item), number)
+                    if isinstance(item, EventText):
+                        await self._send(MessageKind.EVENT_TEXT, item.packed, number)
+                    else:
+                        await self._send(MessageKind.EVENT, await encoded(item), number)
         except Exception:
             log.exception("the stream %r failed", asked["stream"])
         finally:

@@ -57,6 +57,8 @@ class MessageKind(IntEnum):
     EVENT = 6
     #: Whether the worker is ready (number 1) or not (0): told when that changes.
     READY = 7
+    #: As ``EVENT``, as text that the supervisor need not read (`telemetry.events.EventText`).
+    EVENT_TEXT = 8
 
 
 @frozen
@@ -114,7 +116,7 @@ class WorkerControl:
         if len(text) > LONGEST:
             # Where it came in, there would be no telling what comes behind it.
             log.warning("%d bytes are too many for the supervisor: %s", len(text), kind.name, extra=RECURRING)
-            if kind is MessageKind.EVENT:
+            if kind in (MessageKind.EVENT, MessageKind.EVENT_TEXT):
                 return
             text = b""
         head = (_HEAD + len(text)).to_bytes(_LENGTH, "big") + bytes([kind]) + number.to_bytes(4, "big")

@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from amqpgate.admin.subject import Refused
 from amqpgate.admin.tap import MOST_TAPS, tap_handlers
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args
-from amqpgate.telemetry.events import EventSubscriber, Item
+from amqpgate.telemetry.events import EventSubscriber, EventText, Item, members_of
 
 OPERATION = {"event": "operation", "operation": "basic.publish"}
 
@@ -137,6 +137,17 @@ async def test_the_end_says_how_many_matched(stage: Stage, autojump_clock: objec
         "frames": True,
     }
     assert trio.current_time() >= 5
+
+
+async def test_what_is_text_already_is_said_as_it_is(stage: Stage, autojump_clock: object) -> None:
+    client, subscriber = stage.client(), stage.workers.subscriber
+    for worker in (0, 1):
+        subscriber.put({"event": "operation", "time": 1.5, "name": "\udcff"}, worker)
+        subscriber.put(EventText("operation", members_of({"time": 1.5, "name": "\udcff"})), worker)
+    await client.ask("count=4")
+    assert client.body.splitlines(keepends=True)[:4] == [
+        b'{"event":"operation","worker":%d,"time":1.5,"name":"\\udcff"}\n' % worker for worker in (0, 0, 1, 1)
+    ]
 
 
 async def test_what_is_there_already_is_said_at_once(stage: Stage, autojump_clock: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 
 import attrs
@@ -11,7 +12,7 @@ from amqpgate.gateway.observers.tap.taps import Tap, TapRequest
 from amqpgate.policy.engine.taps import parse
 from amqpgate.protocol.frames import FrameDecoder
 from amqpgate.telemetry.answers import JSON
-from amqpgate.telemetry.events import EventSubscriber
+from amqpgate.telemetry.events import EventSubscriber, EventText
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.talker import Talker
 
@@ -58,9 +59,13 @@ class Watch:
         """All that waits of operations."""
 
         def take() -> list[JSON]:
-            found = []
+            found: list[JSON] = []
             while (item := self.subscriber.at_hand()) is not None:
-                found.append(item[1])
+                said = item[1]
+                if isinstance(said, EventText):
+                    found.append({"event": said.event, **json.loads(f"{{{said.members}}}")})
+                else:
+                    found.append(said)
             return found
 
         taken = [item for item in self.stage.running.call(take) if isinstance(item, dict)]

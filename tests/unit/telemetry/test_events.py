@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 import trio.testing
 
-from amqpgate.telemetry.events import EventSubscriber, Item, at_hand
+from amqpgate.telemetry.events import EventSubscriber, EventText, Item, at_hand, members_of
 
 
 def _told(items: list[Item]) -> list[object]:
@@ -57,3 +57,9 @@ async def test_the_end_is_heard_by_who_waits() -> None:
         nursery.start_soon(anext, subscriber, None)
         await trio.testing.wait_all_tasks_blocked()
         subscriber.end()
+
+
+def test_text_is_the_same_in_another_process() -> None:
+    said = EventText("operation", members_of({"a": "\n\udcff", "b": [1, None]}))
+    assert said.members == '"a":"\\n\\udcff","b":[1,null]'
+    assert EventText.unpacked(said.packed) == said

@@ -20,8 +20,10 @@ from amqpgate.values import frozen
 ROW_BYTES: Final = 600
 EVENT_BYTES: Final = 600
 
-#: Records of one piece; of events, no more once they count so many bytes.
+#: Records of one piece; of events, no more once they count so many bytes. Messages that were captured take
+#: half of others' time each, since most of their columns are alike (`python -m tests.bench.looked`).
 SIZE: Final = 256
+MESSAGES: Final = 512
 PIECE_BYTES: Final = 1 << 20
 
 #: A column: whole numbers (``q``) or epoch seconds (``d``) as arrays, all else as lists.

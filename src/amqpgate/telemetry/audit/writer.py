@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from amqpgate.logs import log_failure
 from amqpgate.records import Sort
 from amqpgate.telemetry.audit.messages import WaitingMessages
-from amqpgate.telemetry.audit.pieces import PIECE_BYTES, ROW_BYTES, SIZE, Piece, Pieces, Waiting
+from amqpgate.telemetry.audit.pieces import MESSAGES, PIECE_BYTES, ROW_BYTES, SIZE, Piece, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import Sums
 
 T = TypeVar("T")
@@ -236,7 +236,7 @@ class Writer:
         """What waits first, if it is of this sort, and more of it behind: as much as one piece holds."""
         some: list[E] = []
         count = byte_count = 0
-        most = 1 if self._singly else SIZE
+        most = 1 if self._singly else MESSAGES if sort is WaitingMessages else SIZE
         while self._events and byte_count < PIECE_BYTES:
             waiting = self._events[0]
             if not isinstance(waiting, sort) or (some and count + waiting.count > most):

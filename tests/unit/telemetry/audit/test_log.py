@@ -17,6 +17,7 @@ from amqpgate.telemetry.audit.log import AuditLog
 from amqpgate.telemetry.audit.messages import Content, WaitingMessages
 from amqpgate.telemetry.audit.pieces import (
     EVENT_BYTES,
+    MESSAGES,
     PIECE_BYTES,
     ROW_BYTES,
     SIZE,
@@ -482,11 +483,12 @@ def test_messages_that_come_one_by_one_are_written_together() -> None:
     gate = Gate()
     gate.shut()
     log = started(gate)
-    for number in range(2 * SIZE):
+    for number in range(2 * MESSAGES):
         log.messages(batch((Kind(f"key-{number}"), b"", b"")))
     gate.open.set()
     assert log.stop(60)
-    assert gate.column("events", "routing_key") == [f"key-{number}" for number in range(2 * SIZE)]
+    assert gate.column("events", "routing_key") == [f"key-{number}" for number in range(2 * MESSAGES)]
+    assert max(piece.length for piece in gate.pieces) == MESSAGES
     # A piece for each took 1 ms, and each piece of a file that is made Parquet some 12 KiB meanwhile.
     assert len(gate.pieces) <= 3
 

@@ -30,8 +30,8 @@ from amqpgate.datapath.scanner import CaptureGate, Meter
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.audit.columns import MESSAGES, json_of, origin_of
 from amqpgate.gateway.observers.audit.limits import LimitCounts
-from amqpgate.gateway.observers.audit.session import PART, AuditObserver
-from amqpgate.gateway.observers.audit.writer import AuditWriter
+from amqpgate.gateway.observers.audit.session import AuditObserver
+from amqpgate.gateway.observers.audit.writer import PART, AuditWriter
 from amqpgate.gateway.session.dispatch import UP, Do
 from amqpgate.gateway.session.observer import SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened, Report

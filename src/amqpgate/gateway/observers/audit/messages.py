@@ -53,16 +53,22 @@ class CapturedKind:
     def read(self, header: bytes, body: bytes) -> Content:
         """What is recorded of a message."""
         size = int.from_bytes(header[_SIZE], "big")
-        read = _read if len(header) <= _KEPT_BYTES else _read.__wrapped__
-        content, properties, headers = read(self.decision, header[_SIZE.stop :])
+        content, properties, headers = read_header(self.decision, header)
         if self.decision.level != "body":
             return size, properties, headers, None, False
         recorded = self.decision.body_of(content, body)
         return size, properties, headers, recorded, size > self.decision.max_body
 
 
+def read_header(decision: AuditDecision, header: bytes) -> tuple[MessageContent, str, str]:
+    """What the payload of a content header says, but for its body's size; and its properties and headers as
+    they may be told. Raises `ProtocolViolation`."""
+    read = _read if len(header) <= _KEPT_BYTES else _read.__wrapped__
+    return read(decision, header[_SIZE.stop :])
+
+
 @functools.lru_cache(_KEPT)
 def _read(decision: AuditDecision, properties: bytes) -> tuple[MessageContent, str, str]:
-    """A header, and its properties and headers as recorded. Of the payload, what is behind the size."""
+    """Of the payload, what is behind the size."""
     content = content_of(decode_header(_NO_BODY + properties))
     return content, json_of(decision.properties_of(content)), json_of(decision.headers_of(content))

@@ -26,7 +26,7 @@ from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.observers.audit.channel import CHANGES, Change, ChannelAudit, Reading
 from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kind_of
 from amqpgate.gateway.observers.audit.messages import CapturedKind
-from amqpgate.gateway.observers.audit.writer import AuditWriter
+from amqpgate.gateway.observers.audit.writer import PART, AuditWriter
 from amqpgate.gateway.session.channel_close import SessionChannel
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, Sent, SessionObserver
@@ -41,8 +41,6 @@ from amqpgate.policy.kinds.audit import BEYOND, AuditDecision
 from amqpgate.telemetry.audit.rows import LARGEST, AuditRow
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-
-PART: Final = "audit"
 
 #: Bytes of bodies that one session reads along at once; of what is more, less is recorded.
 READ_ALONG: Final = 4 << 20
@@ -204,10 +202,7 @@ class AuditObserver(SessionObserver):
         return frames
 
     def captured(self, side: Side, messages: Sequence[Captured]) -> None:
-        kinds = [((flow.notes or {}).get(PART), header, body) for flow, _, header, body, _ in messages]
-        self.writer.messages(
-            [(kind, header, body) for kind, header, body in kinds if isinstance(kind, CapturedKind)]
-        )
+        self.writer.messages(messages)
 
     def content(self, side: Side, channel: int, frame: memoryview) -> bool:
         reading = self._readings.get(channel) if side is Side.CLIENT else None

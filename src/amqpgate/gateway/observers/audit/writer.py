@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Protocol, Unpack
+from typing import Final, Protocol, Unpack
 
 import attrs
 
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import CaptureGate, Meter
 from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kind_of, token_of
 from amqpgate.gateway.observers.audit.limits import LimitCounts
@@ -20,6 +21,8 @@ from amqpgate.telemetry.audit.log import AuditLog
 from amqpgate.telemetry.audit.messages import WaitingMessages
 from amqpgate.telemetry.audit.rows import Columns
 from amqpgate.wire.method import Method
+
+PART: Final = "audit"
 
 #: What is refused closes the connection, or would: 530 (AMQP 0-9-1, section 1.2).
 _OF_CONNECTIONS = frozenset({"connection.open", "connection.update-secret", "channel.open"})
@@ -97,11 +100,16 @@ class AuditWriter:
         said: Columns = {**attrs.asdict(kind, recurse=False), **columns, "policy_digest": self.rows.digest}  # type: ignore[typeddict-item]
         self.trail.log.event(self.origin, what, **said)
 
-    def messages(self, messages: Sequence[tuple[CapturedKind, bytes, bytes]]) -> None:
-        """Write an event of each message: what it is, the payload of its header, and the beginning of its
-        body."""
-        byte_count = sum(kind.byte_count + 2 * len(header) + len(body) for kind, header, body in messages)
-        self.trail.messages(WaitingMessages(self.origin, time.time(), messages, byte_count))
+    def messages(self, messages: Sequence[Captured]) -> None:
+        """Write an event of each message that is recorded."""
+        recorded: list[tuple[CapturedKind, bytes, bytes]] = []
+        byte_count = 0
+        for flow, _, header, body, _ in messages:
+            kind = None if flow.notes is None else flow.notes.get(PART)
+            if isinstance(kind, CapturedKind):
+                recorded.append((kind, header, body))
+                byte_count += kind.byte_count + 2 * len(header) + len(body)
+        self.trail.messages(WaitingMessages(self.origin, time.time(), recorded, byte_count))
 
     def count(self, kind: OperationKind) -> None:
         """Count one request."""

@@ -21,12 +21,12 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
+from amqpgate.gateway.observers.tap.lines import FlowLine
 from amqpgate.gateway.observers.tap.taps import PART, Tap, TapRegistry
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.policy import Operation, Verdict
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.policy.kinds.audit import NOT_AUDITED, AuditDecision
-from amqpgate.telemetry.answers import JSON
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -51,8 +51,8 @@ class Watched:
     is_always: bool
     #: It shows nothing to taps, and waits for room.
     is_muted: bool = False
-    #: What a line says of each of its messages, once there has been one.
-    line: dict[str, JSON] | None = None
+    #: What lines say of each of its messages, once there has been one.
+    line: FlowLine | None = None
     #: Whether more is told of each than that: what an audit policy lets out, or its frames.
     tells_more: bool = attrs.field(init=False)
     #: Messages that the taps know of.
@@ -73,7 +73,7 @@ class Watched:
         """It waits for room, or does so no more."""
         self.is_muted = is_muted
 
-    def says(self, line: dict[str, JSON]) -> dict[str, JSON]:
+    def says(self, line: FlowLine) -> FlowLine:
         """Each of its messages is told so, from now on."""
         self.line = line
         return line

@@ -7,18 +7,21 @@ client's address. A body is base64, as there. No line is longer than some 128 Ki
 from __future__ import annotations
 
 import base64
+import functools
 from typing import Final
 
 import attrs
 
 from amqpgate.bridge import Interpreter
 from amqpgate.gateway.observers.audit.columns import json_of, kind_of
+from amqpgate.gateway.observers.audit.messages import read_header
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.policy import Operation, Verdict
-from amqpgate.policy.kinds.audit import Audited
+from amqpgate.policy.kinds.audit import AuditDecision, Audited
 from amqpgate.policy.kinds.audit_document import REDACTED
 from amqpgate.protocol.frames import FRAME_HEADER, encode_frame, method_frame
 from amqpgate.telemetry.answers import JSON
+from amqpgate.telemetry.events import members_of
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -26,6 +29,12 @@ from amqpgate.wire.tables import Table
 
 #: Bytes of a body that are told, and of a table. Audit records have more.
 LONGEST: Final = 16 << 10
+
+#: Properties and headers that are kept as they stand in a line, and characters of both, at most.
+_KEPT: Final = 256
+_KEPT_BYTES: Final = 4096
+#: Of the payload of a content header: the size of the body.
+_SIZE: Final = slice(4, 12)
 
 
 @attrs.frozen
@@ -50,6 +59,54 @@ class Told:
     said: Audited | None = None
     #: What a compatibility policy has the broker get in its place, as `broker_of` tells; None: the same.
     broker: JSON = None
+
+
+@attrs.frozen(eq=False, weakref_slot=False)
+class FlowLine:
+    """What lines say of all messages of a flow, as JSON: each of them adds what is its own."""
+
+    #: Members that stand between ``time`` and ``channel``, and between that and ``body_size``.
+    _session: str
+    _deed: str
+
+    @classmethod
+    def of(cls, told: Told) -> FlowLine:
+        """Of one of them, whose time, channel and body do not matter."""
+        line = line_of(attrs.evolve(told, body_size=None, said=None))
+        names = [*line]
+        at, channel = names.index("time"), names.index("channel")
+        session = {name: line[name] for name in names[at + 1 : channel]}
+        return cls(members_of(session), members_of({name: line[name] for name in names[channel + 1 :]}))
+
+    def text(self, at: str, channel: int, body_size: int, said: str = "") -> str:
+        """The members of a line; ``at`` is its time, ``said`` as of `said_in`."""
+        return f'"time":{at},{self._session},"channel":{channel},{self._deed},"body_size":{body_size}{said}'
+
+
+def said_in(decision: AuditDecision, header: bytes, body: bytes) -> str:
+    """What an audit policy lets out of a message: members of a line, each with a comma before it.
+
+    ``header`` is the payload of its content header, and ``body`` begins so. Raises `ProtocolViolation`.
+    """
+    content, properties, headers = read_header(decision, header)
+    quoted = _quoted if len(properties) + len(headers) <= _KEPT_BYTES else _quoted.__wrapped__
+    text, size = quoted(properties, headers), size_in(header)
+    if decision.level != "body" or not size:
+        return text
+    shown = decision.body_of(content, body)
+    is_cut = size > decision.max_body or len(body) < min(size, decision.max_body) or len(shown) > LONGEST
+    told = base64.b64encode(shown[:LONGEST]).decode()
+    return f'{text},"body":"{told}","body_cut":{"true" if is_cut else "false"}'
+
+
+@functools.lru_cache(_KEPT)
+def _quoted(properties: str, headers: str) -> str:
+    return "," + members_of({"properties": _cut(properties), "headers": _cut(headers)})
+
+
+def size_in(header: bytes) -> int:
+    """Bytes of the body, of the payload of its content header."""
+    return int.from_bytes(header[_SIZE], "big")
 
 
 def broker_of(policy: str, result: Adapted) -> JSON:
@@ -87,7 +144,7 @@ def line_of(told: Told, *, frames: bool = False) -> dict[str, JSON]:
     if told.body_size is not None:
         line["body_size"] = told.body_size
     if said is not None:
-        line |= said_of(said)
+        line |= _said_of(said)
     if told.broker is not None:
         line["broker"] = told.broker
     if frames:
@@ -95,7 +152,7 @@ def line_of(told: Told, *, frames: bool = False) -> dict[str, JSON]:
     return line
 
 
-def said_of(said: Audited) -> dict[str, JSON]:
+def _said_of(said: Audited) -> dict[str, JSON]:
     """What an audit policy lets out of a message."""
     line: dict[str, JSON] = {}
     if said.headers is not None:

@@ -18,7 +18,7 @@ from amqpgate.bridge import Interpreter
 from amqpgate.datapath.captures import Captured
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.tap.flows import Watched
-from amqpgate.gateway.observers.tap.lines import Told, line_of, said_of
+from amqpgate.gateway.observers.tap.lines import FlowLine, Told, line_of, said_in, size_in
 from amqpgate.gateway.observers.tap.taps import Tap, TapRegistry
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.policy import Operation, PolicySet, Principal, Verdict
@@ -31,8 +31,6 @@ from amqpgate.wire.codec import ContentHeader, decode_header
 from amqpgate.wire.method import Method
 
 _OF_MESSAGES: Final[dict[str, str | None]] = {"verdict": UNRESTRICTED.effect, "destination": None}
-#: Of the payload of a content header: the size of the body.
-_SIZE: Final = slice(4, 12)
 #: What is known of messages to a client before there is one.
 _SENT: Final[Mapping[str, dict[str, str | None]]] = {
     DELIVER: _OF_MESSAGES,
@@ -119,33 +117,33 @@ class Scope:
         """Its metadata."""
         return Told(time.time(), self.session, channel, operation, verdict, method, self.interpreter, size)
 
-    def captured(self, watched: Watched, taps: Sequence[Tap], message: Captured, at: float) -> None:
-        """Tell of a message that has passed."""
-        _flow, channel, payload, _body, _sample = message
-        size = int.from_bytes(payload[_SIZE], "big")
-        base = watched.line
-        if base is None:
-            told = self.told(channel, watched.operation, watched.verdict, None, None)
-            base = watched.says({"event": "operation", **line_of(told)})
-        line = {**base, "time": at, "channel": channel, "body_size": size}
-        if watched.tells_more:
-            self._captured(watched, taps, message, line)
-            return
-        for tap in taps:
-            tap.put_line(line)
-
-    def _captured(
-        self, watched: Watched, taps: Sequence[Tap], message: Captured, line: dict[str, JSON]
-    ) -> None:
-        """Likewise, with what an audit policy lets out of it, or with its frames."""
+    def captured(self, watched: Watched, taps: Sequence[Tap], message: Captured, at: str) -> None:
+        """Tell of a message that has passed; ``at`` as `FlowLine.text` is given it."""
         _flow, channel, payload, body, _sample = message
-        size, decision, said = int.from_bytes(payload[_SIZE], "big"), watched.decision, None
-        is_framed = any(tap.order.frames for tap in taps)
+        said = ""
+        if watched.tells_more:
+            if any(tap.order.frames for tap in taps):
+                self._framed(watched, taps, message)
+                return
+            if watched.decision.reads_messages:
+                # The data path has looked whether it is well-formed, but not at what it says.
+                with contextlib.suppress(ProtocolViolation):
+                    said = said_in(watched.decision, payload, body)
+        line = watched.line
+        if line is None:
+            told = self.told(channel, watched.operation, watched.verdict, None, None)
+            line = watched.says(FlowLine.of(told))
+        text = line.text(at, channel, size_in(payload), said)
+        for tap in taps:
+            tap.put_text(text)
+
+    def _framed(self, watched: Watched, taps: Sequence[Tap], message: Captured) -> None:
+        """Likewise, where some want its frames."""
+        _flow, channel, payload, body, _sample = message
+        size, decision, said = size_in(payload), watched.decision, None
         header = None
-        if decision.reads_messages or is_framed:
-            # The data path has looked whether it is well-formed, but not at what it says.
-            with contextlib.suppress(ProtocolViolation):
-                header = decode_header(payload)
+        with contextlib.suppress(ProtocolViolation):
+            header = decode_header(payload)
         if header is not None and decision.reads_messages:
             operation = attrs.evolve(watched.operation, content=content_of(header))
             said = decision.record(operation, body)
@@ -154,14 +152,8 @@ class Scope:
                 said = attrs.evolve(said, is_cut=is_cut)
             elif said is not None:
                 said = attrs.evolve(said, body=None)
-        if is_framed:
-            told = self.told(channel, watched.operation, watched.verdict, watched.method, size)
-            tell(taps, attrs.evolve(told, header=None if said is None else header, said=said))
-            return
-        if said is not None:
-            line |= said_of(said)
-        for tap in taps:
-            tap.put_line(line)
+        told = self.told(channel, watched.operation, watched.verdict, watched.method, size)
+        tell(taps, attrs.evolve(told, header=None if said is None else header, said=said))
 
 
 def tell(taps: Sequence[Tap], told: Told) -> None:

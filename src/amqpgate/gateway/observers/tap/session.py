@@ -126,7 +126,7 @@ class TapObserver(SessionObserver):
         return False
 
     def captured(self, side: Side, messages: Sequence[Captured]) -> None:
-        at = round(time.time(), 6)
+        at = repr(round(time.time(), 6))
         for watched, taps, message in self.watches.captured(messages):
             self.scope.captured(watched, taps, message, at)
 

@@ -14,6 +14,7 @@ shown. Nothing here waits, refuses or raises: a message goes its way whatever be
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ import trio
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.policy.engine.taps import Expression, parse
 from amqpgate.telemetry.answers import JSON, Args
-from amqpgate.telemetry.events import EventSubscriber
+from amqpgate.telemetry.events import EventSubscriber, EventText, Said
 from amqpgate.telemetry.faults import contained
 from amqpgate.values import define, frozen
 
@@ -35,10 +36,10 @@ PART: Final = "taps"
 
 #: Operations shown in a second, by all taps of all processes together: each message is two upcalls.
 CEILING: Final = 1000
-#: Seconds for which a share of that is given at a time.
+#: Seconds for which a share of that is given at a time, from the first that is shown.
 SHARE: Final = 0.1
-#: So many of these between two counts.
-_COUNTS: Final = 10
+#: Seconds between two counts.
+_COUNTS: Final = 1.0
 #: Flows that wait to show something again; of more, the sessions decide anew.
 _MOST_MUTED: Final = 4096
 
@@ -74,6 +75,8 @@ class Tap:
 
     order: TapRequest
     subscriber: EventSubscriber
+    #: Called when there is no room in the queue.
+    on_full: Callable[[], None]
     #: How many operations passed, or were refused, that match.
     matched: int = attrs.field(default=0, init=False)
     #: Of these, put into the queue.
@@ -103,14 +106,18 @@ class Tap:
 
     def put(self, line: dict[str, JSON]) -> None:
         """Show it an operation, if there is room."""
-        self.put_line({"event": "operation", **line})
+        self._put({"event": "operation", **line})
 
-    def put_line(self, line: dict[str, JSON]) -> None:
-        """Likewise, with its event. It stays as it is."""
-        if self.subscriber.put(line):
+    def put_text(self, members: str) -> None:
+        """Likewise, as text: members of a JSON object."""
+        self._put(EventText("operation", members))
+
+    def _put(self, item: Said) -> None:
+        if self.subscriber.put(item):
             self.shown += 1
         else:
             self.mute(True)
+            self.on_full()
 
 
 class Shown(Protocol):
@@ -147,8 +154,11 @@ class TapRegistry:
     #: Told what operators do.
     note: Callable[[str, Mapping[str, str]], None]
     taps: tuple[Tap, ...] = attrs.field(default=(), init=False)
-    #: What may still be shown before the next share.
+    #: What may still be shown of this share, and when it is over, by the monotonic clock.
     _left: int = attrs.field(default=0, init=False)
+    _until: float = attrs.field(default=0.0, init=False)
+    #: Somebody waits for the next one.
+    _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
     #: Flows that show nothing, the first that were muted first.
     _muted: deque[Shown] = attrs.field(factory=deque, init=False)
     #: There were more than are kept.
@@ -176,7 +186,7 @@ class TapRegistry:
 
     def open(self, order: TapRequest, subscriber: EventSubscriber) -> Tap:
         """As ``heard_by``, until ``close``."""
-        tap = Tap(order, subscriber)
+        tap = Tap(order, subscriber, self._want)
         if not self.taps:
             self._left = self._share
         tap.mute(self._left <= 0)
@@ -219,17 +229,29 @@ class TapRegistry:
         """Whether it may be shown one operation more; if so, that is done."""
         if not tap.is_open:
             return False
+        if time.monotonic() >= self._until:
+            # Nobody has waited for it, or a timer would have run.
+            self._begin_share()
         self._left -= 1
         if self._left <= 0:
             for one in self.taps:
                 one.mute(True)
+            self._want()
         return True
+
+    def _begin_share(self) -> None:
+        self._left, self._until = self._share, time.monotonic() + SHARE
+
+    def _want(self) -> None:
+        """Somebody has no room until the next share."""
+        self._wanted.set()
 
     def muted(self, watched: Shown) -> None:
         """A flow shows nothing any more, until there is room."""
         if watched.is_muted:
             return
         watched.mute(True)
+        self._want()
         if len(self._muted) < _MOST_MUTED:
             self._muted.append(watched)
         else:
@@ -238,7 +260,7 @@ class TapRegistry:
     @contained("taps", None)
     def _renew(self) -> None:
         """A new share of the second: as many flows show again as it has room for."""
-        self._left = self._share
+        self._begin_share()
         for tap in self.taps:
             tap.mute(False)
         for _ in range(min(self._left, len(self._muted))):
@@ -254,12 +276,15 @@ class TapRegistry:
         while True:
             await self._begun.wait()
             self._begun = trio.Event()
-            ticks = 0
+            due = trio.current_time() + _COUNTS
             while self.taps:
-                await trio.sleep(SHARE)
-                ticks += 1
-                self._renew()
-                if not ticks % _COUNTS:
+                with trio.move_on_at(due):
+                    await self._wanted.wait()
+                    await trio.sleep(max(0.0, self._until - time.monotonic()))
+                    self._wanted = trio.Event()
+                    self._renew()
+                if trio.current_time() >= due:
+                    due += _COUNTS
                     self.count()
                     for tap in self.taps:
                         tap.subscriber.put({"event": "counts", **tap.counts})
