@@ -26,7 +26,7 @@ opened.
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 import select
 import socket
 import ssl
@@ -337,8 +337,8 @@ class FastHandshake(Stepper):
             self.path.keeps_deliveries,
         )
         self.ignore_all()
-        is_session = self.path.conversations.establish(self.caller, established, self.pending, selected)
-        self.path.conversations.left(self.client, self.pending, None if is_session else "refused")
+        if not self.path.conversations.establish(self.caller, established, self.pending, selected):
+            self.path.conversations.left(self.client, self.pending, "refused")
         return True
 
     # -- to and fro ---------------------------------------------------------------------------
@@ -422,7 +422,7 @@ def begin_fast(
 ) -> FastHandshake:
     """The handshake of a connection that has just been accepted."""
     now = trio.current_time()
-    caller = Caller(secrets.token_hex(8), address)
+    caller = Caller(os.urandom(8).hex(), address)
     step = HEADER if path.listener.tls is None else TLS
     made = FastHandshake(scheduler, now + path.timeout, path, pending, sock, caller, step)
     pending.goes_by(made)

@@ -51,8 +51,9 @@ class SharedBucket:
     is_granted: bool = False
     #: Of a shared limit: what was not there in full when more was asked for.
     dry: set[Quantity] = attrs.field(factory=set)
-    #: When the last who used it left.
+    #: When the last who used it left, and the limits of that session.
     left_at: float = 0.0
+    last: tuple[SharedLimit, ...] = ()
     #: Where other workers have the same; and where sessions are counted, if they are limited.
     slots: tuple[Slot, ...] = ()
     counted: Slot | None = None
@@ -74,9 +75,9 @@ class SharedBucket:
         """Other workers have the same, in these slots of the shared memory."""
         self.slots, self.counted = slots, counted
 
-    def leave(self, now: float) -> None:
-        """Nobody here uses it any more."""
-        self.left_at = now
+    def leave(self, now: float, last: tuple[SharedLimit, ...]) -> None:
+        """Nobody here uses it any more; ``last`` are the limits of the session that was the last."""
+        self.left_at, self.last = now, last
         for slot in self.slots:
             slot.leave()
 
@@ -268,6 +269,7 @@ class TokenBuckets:
 
     A bucket that nobody uses is kept until it would be full again, so that whoever closes its connection
     and opens another one has gained nothing. One connection's own is not: nobody comes back to it.
+    What sessions have in common is kept as long, as who comes back finds all of its buckets again.
     """
 
     _sessions: dict[tuple[SharedLimit, ...], SessionLimits] = attrs.field(factory=dict)
@@ -315,12 +317,14 @@ class TokenBuckets:
 
         What is not a session, and does not count as one, only keeps the buckets.
         """
+        taken = self._sessions.get(limits)
+        if taken is None or not taken.sessions:
+            shares = tuple([self._use(limit, now) for limit in limits])
+            if taken is None or taken.shares != shares:
+                taken = self._sessions[limits] = SessionLimits(limits, shares)
+        # After that: who comes back finds its buckets, and they are not made anew.
         if self._left:
             self.forget(now)
-        taken = self._sessions.get(limits)
-        if taken is None:
-            shares = tuple([self._use(limit, now) for limit in limits])
-            taken = self._sessions[limits] = SessionLimits(limits, shares)
         taken.count(1, counts)
         return taken
 
@@ -329,17 +333,22 @@ class TokenBuckets:
         taken.count(-1, -counts)
         if taken.sessions:
             return
-        del self._sessions[taken.all]
+        is_kept = bool(taken.all)
         for limit in taken.all:
             share, users = self._used.pop(limit)
             if users > 1:
                 self._used[limit] = share, users - 1
+                is_kept = False
             else:
-                share.leave(now)
+                share.leave(now, taken.all)
                 if share.buckets and not share.slots and not limit.is_own:
                     self._left[limit] = share
+                else:
+                    is_kept = False
+        if not is_kept:
+            del self._sessions[taken.all]
         while len(self._left) > MOST_LEFT:
-            self._left.popitem(last=False)
+            self._drop(next(iter(self._left)))
 
     def _use(self, limit: SharedLimit, now: float) -> SharedBucket:
         if limit in self._used:
@@ -361,7 +370,14 @@ class TokenBuckets:
                 # What others share is kept elsewhere, but for a debt.
                 if bucket.tokens < (0 if limit.shared else bucket.burst):
                     return
-            del self._left[limit]
+            self._drop(limit)
+
+    def _drop(self, limit: SharedLimit) -> None:
+        """Forget a bucket that nobody uses, and what those had in common who used it last."""
+        last = self._left.pop(limit).last
+        taken = self._sessions.get(last)
+        if taken is not None and not taken.sessions:
+            del self._sessions[last]
 
 
 def _share(limit: SharedLimit, now: float) -> SharedBucket:

@@ -217,11 +217,12 @@ class SessionRegistry:
             self.token_buckets.give_back(session.limits, time.monotonic())
             _close_all(upstream.relay.endpoints)
             raise
-        session.show_nacks()
         if session.token is not None:
             session.token.begin(session_id)
         try:
-            self._follow_claims(session)
+            if session_policies.compatibility is not None:
+                session.show_nacks()
+                self._follow_claims(session)
             session.observe(
                 observers_for(session, policies.policies, self.factories.looking_on(policies.policies))
             )

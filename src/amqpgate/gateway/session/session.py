@@ -141,12 +141,12 @@ class Session:
         """Flows where messages may have to be judged; those that there are were other policies'."""
         session_policies = self.session_policies
         to_broker, to_client = [endpoint.lane for endpoint in self.relay.endpoints]
+        seen, shows_content = session_policies.sees, self.reads_sent
         up = session_policies.is_restricted or self.upstream.watches_publishes
-        down = session_policies.judges_deliveries or session_policies.claims is not None
+        # What may change a delivery reads its header.
+        down = shows_content or session_policies.judges_deliveries
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
-            down = down or self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.channel_flows)
-        seen, shows_content = session_policies.sees, self.reads_sent
         if session_policies.watchers:
             up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
             shows_content = shows_content or Sees.CONTENT in seen

@@ -7,7 +7,6 @@ from typing import Final
 
 from amqpgate.datapath.engine import End
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import ProtocolViolation
 from amqpgate.values import frozen
 
 
@@ -44,11 +43,6 @@ class SessionEnd:
     closers: tuple[Side, ...] = ()
     #: Of a session that nothing ends early.
     outcome: SessionOutcome = SessionOutcome(End.FINISHED, None, None)
-
-    @property
-    def violated(self) -> bool:
-        """Whether a peer broke the protocol."""
-        return isinstance(self.outcome.error, ProtocolViolation)
 
     @property
     def agreed(self) -> bool:

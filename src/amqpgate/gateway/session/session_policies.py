@@ -127,14 +127,15 @@ class SessionPolicies:
     @property
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
+        if self.limits.limits_publishes or not self.access.is_unrestricted:
+            return True
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        changes = changes or changes_headers(self)
-        return self.limits.limits_publishes or not self.access.is_unrestricted or changes
+        return changes or changes_headers(self)
 
     @property
     def judges_deliveries(self) -> bool:
-        """Whether there is any delivery that may have to wait, or to be changed."""
-        return self.limits.limits_deliveries or changes_deliveries(self)
+        """Whether there is any delivery that may have to wait. Who may have to change one is asked apart."""
+        return self.limits.limits_deliveries
 
     def peek(self, message: Message, peek: Peek | None) -> Peek | None:
         """Which messages like this one must be shown; ``peek`` is what others want to see."""

@@ -39,7 +39,6 @@ log = logging.getLogger(__name__)
 
 
 # To look a member of an enum up takes Python 3.11 a detour each time.
-_DONE: Final = CloseState.DONE
 _FAILED: Final = End.FAILED
 #: Of a peer that is not there any more.
 _LEFT: Final = (End.GONE, End.SILENT)
@@ -56,15 +55,23 @@ class Farewell:
     answer_due: bool = False
 
 
+#: Of an error that ended a session, the metric's label. The first that fits.
+_OUTCOMES: Final = (
+    (Forced, "forced"),
+    (OverLimit, "over_limit"),
+    (UpstreamLost, "upstream_gone"),
+    (ProtocolViolation, "violation"),
+)
+
 #: Where both peers have agreed to close.
 _ALL_SAID: Final = Farewell()
 
 
 def farewells(session: Session) -> tuple[Farewell, Farewell]:
     """What the client and the broker hear, from why the session ended."""
-    outcome = session.outcome
-    if session.closing is _DONE:
+    if session.end.agreed:
         return _ALL_SAID, _ALL_SAID
+    outcome = session.outcome
     if session.closing is CloseState.ASKED:
         return _told_already(session, Side.CLIENT), _told_already(session, Side.UPSTREAM)
     if isinstance(outcome.error, ProtocolViolation):
@@ -113,20 +120,17 @@ def _after_violation(outcome: SessionOutcome, error: ProtocolViolation) -> tuple
 
 def outcome_of(session: Session) -> str:
     """How a session ended: the metric's label."""
-    outcome = session.outcome
-    if isinstance(outcome.error, Forced):
-        return "forced"
-    if isinstance(outcome.error, OverLimit):
-        return "over_limit"
-    if isinstance(outcome.error, UpstreamLost):
-        return "upstream_gone"
-    if session.end.violated:
-        return "violation"
+    end = session.end
+    outcome = end.outcome
+    if outcome.error is not None:
+        for kind, name in _OUTCOMES:
+            if isinstance(outcome.error, kind):
+                return name
     if outcome.end in _LEFT and outcome.side is not None:
         return f"{'client' if outcome.side is Side.CLIENT else 'upstream'}_{outcome.end.value}"
     if outcome.end is _FAILED:
         return "failed"
-    return "closed" if session.end.agreed else "drained"
+    return "closed" if end.agreed else "drained"
 
 
 def _forced(why: str) -> amqp.ConnectionClose:

@@ -217,11 +217,13 @@ def is_paced(sock: socket.socket) -> bool:
 def unpace(sock: socket.socket, peer: str | None = None) -> None:
     """Do not pace what is sent to its peer, if that is on this machine. ``peer``: its address, if known."""
     if is_paced(sock):
-        # A kernel that forbids the option works as it did.
-        with contextlib.suppress(OSError):
+        try:
             peer = peer or str(sock.getpeername()[0])
             if _is_loopback(peer) or peer == sock.getsockname()[0]:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
+        except OSError:
+            # A kernel that forbids the option works as it did.
+            pass
 
 
 @lru_cache(maxsize=1024)

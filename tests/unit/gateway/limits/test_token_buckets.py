@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
 
+from amqpgate.gateway.limits import token_buckets
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.policy import PolicySet, SharedLimit, Source, build
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -114,6 +117,49 @@ def test_what_somebody_still_uses_is_not_forgotten() -> None:
     buckets.take((), 1e9)
     assert buckets.take((THREE,), 1e9).buckets("messages") == both.buckets("messages")[:1]
     assert len(buckets) == 2
+
+
+def test_who_comes_back_finds_all_as_it_was() -> None:
+    buckets, whole = TokenBuckets(), SharedLimit("p", "whole", (), (("messages", 5),), 1)
+    first = buckets.take((THREE, whole), 1.0)
+    buckets.give_back(first, 1.0)
+    # Its buckets are full, which is no reason to make others.
+    assert buckets.take((THREE, whole), 2.0) is first
+    assert first.sessions == 1
+    # One of them is another bucket by now.
+    buckets.give_back(first, 2.0)
+    buckets.take((), 3.0)
+    assert len(buckets) == 0
+    assert buckets.take((THREE, whole), 3.0).shares != first.shares
+
+
+@pytest.mark.parametrize("is_first_alone", [True, False])
+def test_what_sessions_have_in_common_goes_with_their_buckets(is_first_alone: bool) -> None:
+    buckets, other = TokenBuckets(), SharedLimit("p", "other", (), (("messages", 5),), 1)
+    one, both = buckets.take((THREE,), 1.0), buckets.take((THREE, other), 1.0)
+    for taken in (one, both) if is_first_alone else (both, one):
+        buckets.give_back(taken, 1.0)
+    gone = [weakref.ref(one), weakref.ref(both)]
+    del one, both, taken
+    buckets.take((), 2.0)
+    gc.collect()
+    assert [left() for left in gone] == [None, None]
+
+
+def test_too_many_that_were_left_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_buckets, "MOST_LEFT", 2)
+    buckets = TokenBuckets()
+    gone = []
+    for number in range(4):
+        taken = buckets.take((SharedLimit("p", str(number), (), (("messages", 1 / 60),), 150),), 1.0)
+        (bucket,) = taken.buckets("messages")
+        bucket.tokens, bucket.stamp = 0.0, 1.0
+        buckets.give_back(taken, 1.0)
+        gone.append(weakref.ref(taken))
+    del taken
+    gc.collect()
+    assert len(buckets) == 2
+    assert [left() is None for left in gone] == [True, True, False, False]
 
 
 # -- sessions ------------------------------------------------------------------------------------------------

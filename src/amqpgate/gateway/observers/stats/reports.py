@@ -112,35 +112,35 @@ class Reports:
     @contained("decisions", None)
     def over(self, session: Session, why: str, address: str | None, seconds: float) -> None:
         """A session and its sockets are gone. It was of the client at ``address``, and took ``seconds``."""
-        principal, relay = session.principal, session.relay
         error = session.outcome.error
-        # The one line that a session has in the log, unless that tells everything.
-        log.info(
-            "session %s over: %s%s: %s, user %r, vhost %r, %.1f s, "
-            "published %d messages (%d bytes), delivered %d (%d bytes)",
-            session.id,
-            why,
-            detail(session),
-            address,
-            principal.user,
-            principal.vhost,
-            seconds,
-            relay.up.messages,
-            relay.up.body_bytes,
-            relay.down.messages,
-            relay.down.body_bytes,
-            extra=_of(
-                session, address, reply_code=error.code if isinstance(error, ProtocolViolation) else None
-            ),
-        )
-        client, text = session.principal.source, None if error is None else without_passwords(str(error))
-        self._news("session.closed", session, client=client, why=why, error=text)
+        if log.isEnabledFor(logging.INFO):
+            # The one line that a session has in the log, unless that tells everything.
+            principal, relay = session.principal, session.relay
+            log.info(
+                "session %s over: %s%s: %s, user %r, vhost %r, %.1f s, "
+                "published %d messages (%d bytes), delivered %d (%d bytes)",
+                session.id,
+                why,
+                detail(session),
+                address,
+                principal.user,
+                principal.vhost,
+                seconds,
+                relay.up.messages,
+                relay.up.body_bytes,
+                relay.down.messages,
+                relay.down.body_bytes,
+                extra=_of(
+                    session, address, reply_code=error.code if isinstance(error, ProtocolViolation) else None
+                ),
+            )
+        if self.decisions.events.listeners:
+            client, text = session.principal.source, None if error is None else without_passwords(str(error))
+            self._news("session.closed", session, client=client, why=why, error=text)
 
     def _news(self, event: str, session: Session, **what: JSON) -> None:
-        events = self.decisions.events
-        if events.listeners:
-            principal = session.principal
-            events.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
+        principal, events = session.principal, self.decisions.events
+        events.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
         """A limit did something, or would have; or a session has waited a second for it."""
