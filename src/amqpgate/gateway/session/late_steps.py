@@ -24,8 +24,8 @@ from amqpgate.wire.tables import Table
 #: The header with the time of the publish, in milliseconds since 1970.
 AT: Final = f"{OWN}at"
 
-#: A step of this many seconds beyond its time is late. No RabbitMQ starts faster; one that is not overloaded
-#: takes a tenth.
+#: A step of this many seconds beyond its time is late. RabbitMQ takes longer to start, and a tenth for a step
+#: unless it is overloaded.
 PATIENCE: Final = 2.0
 
 #: How the names of the last queues begin (`delay_ladder.end_of`).
