@@ -2,9 +2,9 @@
 
     python -m tests.interop.delayed_messages --seconds 3600 --rate 100 --kill-every 60
 
-starts a RabbitMQ 4 of its own and a gateway before it, and kills one or the other (SIGKILL). What was
-not confirmed when its connection ended is published again, as another copy. Each copy has a name. What has
-not come at the end is lost if nothing is in the ladder any more, and late if there is.
+starts a RabbitMQ 4 of its own and a gateway before it, and kills one or the other, or both (SIGKILL). What
+was not confirmed when its connection ended is published again, as another copy. Each copy has a name. What
+has not come at the end is lost if nothing is in the ladder any more, and late if there is.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ def run(
     seconds: float,
     rate: float = 100,
     kill_every: float = 0,
+    calm: float = 0,
+    together: bool = False,
     shortest: float = 0.1,
     longest: float = 60,
     publishers: int = 4,
@@ -48,7 +50,7 @@ def run(
         for thread in (*threads, consumer):
             thread.start()
         try:
-            for victim in made.kills(kill_every):
+            for victim in made.kills(kill_every, calm, together=together):
                 print(f"{time.strftime('%X')} killed the {victim}: {progress(made)}", flush=True)
         finally:
             made.publishing.clear()
@@ -81,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--rate", type=float, default=100, help="messages a second")
     parser.add_argument("--kill-every", type=float, default=60, help="seconds; 0: nobody is killed")
+    parser.add_argument("--together", action="store_true", help="kill both within the same second")
+    parser.add_argument("--calm", type=float, default=0, help="seconds without kills at the end")
     parser.add_argument("--longest", type=float, default=60, help="longest delay, in seconds")
     parser.add_argument(
         "--confirm-timeout",
@@ -99,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         seconds=told.seconds,
         rate=told.rate,
         kill_every=told.kill_every,
+        calm=told.calm,
+        together=told.together,
         longest=told.longest,
         confirm_timeout=told.confirm_timeout,
         direct=told.direct,

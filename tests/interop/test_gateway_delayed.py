@@ -14,6 +14,7 @@ import pika
 import pika.exceptions
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
+from pika.spec import Basic
 
 from amqpgate.wire.generated import v0_10 as amqp_0_10
 from amqpgate.wire.v0_10.types import Map
@@ -110,6 +111,19 @@ def came(channel: BlockingChannel, queue: str, count: int, patience: float = 30)
         assert method is not None, f"{len(found)} of {count} came"
         channel.basic_ack(method.delivery_tag)
         found.append((method.exchange, method.routing_key, properties, body.decode()))
+        if len(found) == count:
+            break
+    channel.cancel()
+    return found
+
+
+def delivered(channel: BlockingChannel, queue: str, count: int) -> list[tuple[Basic.Deliver, str]]:
+    """So many messages: how they are delivered, and the body."""
+    found = []
+    for method, _, body in channel.consume(queue, inactivity_timeout=30):
+        assert method is not None, f"{len(found)} of {count} came"
+        channel.basic_ack(method.delivery_tag)
+        found.append((method, body.decode()))
         if len(found) == count:
             break
     channel.cancel()
@@ -294,6 +308,31 @@ def test_basic_get_sees_it_as_it_was(channel: BlockingChannel, name: str) -> Non
         assert time.monotonic() < deadline
     method, properties, _ = got
     assert (method.exchange, method.routing_key, properties.headers) == (name, "a.b", {"x-delay": -64})
+
+
+def test_what_left_the_ladder_late_is_marked(
+    four: RabbitMQ, gate: InProcess, channel: BlockingChannel, name: str
+) -> None:
+    """What another gateway led there; the times are those that RabbitMQ writes."""
+    declare(channel, name)
+    # The ladder is there, and what it does itself is in time.
+    publish(channel, name, 1500)
+    ((method, _),) = delivered(channel, name, 1)
+    assert not method.redelivered
+    with connected(four.port) as direct:
+        past = direct.channel()
+        for number, since in enumerate((0, 30)):
+            headers = {
+                "amqpgate-delay-to": name,
+                "amqpgate-delay-id": secrets.randbits(62),
+                "amqpgate-delay-at": round(1000 * (time.time() - since)),
+                "amqpgate-delay-06": True,
+                "x-delay": -64,
+            }
+            properties = pika.BasicProperties(headers=headers, delivery_mode=2)
+            past.basic_publish("amqpgate.delay.06", "a.b", str(number).encode(), properties)
+            ((method, body),) = delivered(channel, name, 1)
+            assert (body, method.redelivered) == (str(number), since > 0)
 
 
 def test_a_transaction(gate: InProcess, name: str) -> None:

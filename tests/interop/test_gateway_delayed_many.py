@@ -52,5 +52,4 @@ def test_none_is_lost_when_gateway_and_broker_are_killed(capsys: pytest.CaptureF
         print(f"\n{found.text()}")
     assert found.outages >= 2
     assert (found.lost, found.late_still, found.odd) == ([], [], [])
-    # Of a longer run the gateway that has delivered the first may be gone when the second one comes.
-    assert not found.unmarked or seconds > 120
+    assert not found.unmarked

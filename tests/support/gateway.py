@@ -55,13 +55,14 @@ class Gateway:
         args: tuple[str, ...] = (),
         env: Mapping[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
+        under: tuple[str, ...] = (),
     ) -> None:
-        """``tls``: its admin window speaks TLS, to whom trusts so."""
+        """``tls``: its admin window speaks TLS, to whom trusts so. ``under``: a command that runs it."""
         self._tls = tls
         self.port, self.admin_port = free_port(), free_port()
         self._folder = Path(tempfile.mkdtemp(prefix="amqpgate-gateway-"))
         self._env = dict(env) if env is not None else None
-        self._command = [sys.executable, "-m", "amqpgate", "run", "--log-format", "json", *args]
+        self._command = [*under, sys.executable, "-m", "amqpgate", "run", "--log-format", "json", *args]
         if config is not None:
             file = self._folder / "amqpgate.yaml"
             file.write_text(

@@ -225,20 +225,25 @@ class Course:
 
     def kill(self, what: str) -> None:
         begin = time.time()
-        if what == "gateway":
-            self.gateway.kill()
-            self.start_gateway()
-        else:
+        if what != "gateway":
             self.node.kill()
+        if what != "broker":
+            self.gateway.kill()
+        if what != "gateway":
             self.node.start()
+        if what != "broker":
+            self.start_gateway()
         self.outages.append((begin, time.time(), what))
 
-    def kills(self, every: float) -> Iterator[str]:
-        """Kill one or the other until it is time; what was killed."""
+    def kills(self, every: float, calm: float = 0, *, together: bool = False) -> Iterator[str]:
+        """Kill one or the other, or both ``together``, until it is time; what was killed.
+
+        Nobody is in the last ``calm`` seconds.
+        """
         end = time.monotonic() + self.seconds
-        victims = itertools.cycle(("broker", "gateway"))
+        victims = itertools.cycle(("both",) if together else ("broker", "gateway"))
         while (left := end - time.monotonic()) > 0:
-            if not every or left < every:
+            if not every or left < every + calm:
                 time.sleep(left)
                 return
             time.sleep(every)

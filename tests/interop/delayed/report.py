@@ -44,9 +44,9 @@ def report(course: Course, waiting: int) -> Report:
     lateness = []
     for copy, (sent, delay, _) in course.confirmed.items():
         if copy in came:
-            arrived, is_again = came[copy][0]
-            down = any(sent < end + 10 and begin < arrived for begin, end, _ in course.outages)
-            if not down and not is_again:
+            # What came late is marked as what may have come before: it counts.
+            arrived, _ = came[copy][0]
+            if not any(sent < end + 10 and begin < arrived for begin, end, _ in course.outages):
                 lateness.append((arrived - sent - delay / 1000, delay / 1000))
     every = [
         came[copy][0][0] - sent - delay / 1000
@@ -85,7 +85,7 @@ def _is_of_one_process(course: Course, copy: str) -> bool:
     """Whether a gateway delivered this copy again, and did not say so. What came while one started is of
     the one before: it was on its way."""
     marks = [
-        (sum(end <= when for _, end, what in course.outages if what == "gateway"), is_again)
+        (sum(end <= when for _, end, what in course.outages if what != "broker"), is_again)
         for when, is_again in course.came[copy]
     ]
     return any(process == before for (before, _), (process, is_again) in pairwise(marks) if not is_again)

@@ -31,6 +31,7 @@ from amqpgate.gateway.session.delay_ladder import (
     rung_name,
     rungs_of,
 )
+from amqpgate.gateway.session.late_steps import AT
 from amqpgate.policy.engine.naming import precondition_failed
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -88,9 +89,12 @@ def _number(field: Field) -> int | None:
 
 
 def into_ladder(
-    method: amqp.BasicPublish, header: ContentHeader, delay: int, number: int
+    method: amqp.BasicPublish, header: ContentHeader, delay: int, number: int, at: int
 ) -> tuple[amqp.BasicPublish, ContentHeader]:
-    """The message as it enters the ladder, with its own ``number`` (63 bits). Its names are the broker's."""
+    """The message as it enters the ladder ``at`` a time (ms), with its own ``number`` (63 bits).
+
+    Its names are the broker's.
+    """
     properties = header.properties
     assert isinstance(properties, amqp.BasicProperties)
     rungs = rungs_of(delay)
@@ -103,6 +107,7 @@ def into_ladder(
     entries.append((DELAY, Field("l", -delay)))
     entries.append((TARGET, Field("S", method.exchange)))
     entries.append((ID, Field("l", number)))
+    entries.append((AT, Field("l", at)))
     entries += [(rung_header(k), Field("t", True)) for k in rungs]
     if properties.expiration is not None:
         entries.append((_EXPIRATION, Field("S", properties.expiration)))
@@ -141,12 +146,9 @@ def out_of_ladder(method: S, header: ContentHeader) -> tuple[S, ContentHeader]:
     return method, attrs.evolve(header, properties=changed)
 
 
-def number_of(header: ContentHeader) -> int | None:
+def number_of(headers: Table) -> int | None:
     """That of a message which comes from the ladder."""
-    properties = header.properties
-    if not isinstance(properties, amqp.BasicProperties) or properties.headers is None:
-        return None
-    number = properties.headers.get(ID)
+    number = headers.get(ID)
     return number if isinstance(number, int) else None
 
 

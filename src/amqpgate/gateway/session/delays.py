@@ -14,6 +14,7 @@ is kept here of any message.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
@@ -22,6 +23,7 @@ import attrs
 from amqpgate.gateway.session import delay_ladder
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.delayed_messages import DELAY, delay_of, into_ladder, number_of, out_of_ladder
+from amqpgate.gateway.session.late_steps import is_late
 from amqpgate.gateway.session.recent_deliveries import DELIVERED
 from amqpgate.policy import Compatibility, Peek
 from amqpgate.protocol.frames import encode_frame, method_frame
@@ -101,7 +103,8 @@ class Delays:
         delay = delay_of(header)
         if delay is None:
             return None
-        changed, content = into_ladder(method, header, delay, random.getrandbits(63))
+        now = round(1000 * time.time())
+        changed, content = into_ladder(method, header, delay, random.getrandbits(63), now)
         is_new = method.exchange not in self._ends
         ladder = list(self._missing(method.exchange, delay_ladder.rungs_of(delay)[0]))
         return Delayed(
@@ -153,11 +156,10 @@ class Delays:
         if waiting is None or frame[0] != amqp.FRAME_HEADER:
             return None
         (method, queue), header = waiting, decode_header(frame[7:-1])
-        if queue is not None and method.exchange == delay_ladder.DONE:
-            number = number_of(header)
-            is_again = number is not None and DELIVERED.again(number, queue)
-            if is_again and isinstance(method, amqp.BasicDeliver | amqp.BasicGetOk):
-                method = attrs.evolve(method, redelivered=True)
+        if isinstance(method, amqp.BasicReturn) or method.exchange != delay_ladder.DONE:
+            return out_of_ladder(method, header)
+        if _may_have_come(header, queue):
+            method = attrs.evolve(method, redelivered=True)
         return out_of_ladder(method, header)
 
 
@@ -172,6 +174,17 @@ class Delayed:
     header: bytes
     #: What observers are told; None: they were told of the exchange.
     adapted: Adapted | None
+
+
+def _may_have_come(header: ContentHeader, queue: str | None) -> bool:
+    """Whether a message from the ladder is one that its consumer may have had before."""
+    properties = header.properties
+    if not isinstance(properties, amqp.BasicProperties) or properties.headers is None:
+        return False
+    number = number_of(properties.headers)
+    if queue is not None and number is not None and DELIVERED.again(number, queue):
+        return True
+    return is_late(properties.headers)
 
 
 def _frames(channel: int, methods: Iterable[Method]) -> bytes:

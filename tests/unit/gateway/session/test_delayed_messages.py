@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.gateway.session.delay_ladder import DONE, LONGEST, OWN, TARGET
-from amqpgate.gateway.session.delayed_messages import delay_of, into_ladder, number_of, out_of_ladder
+from amqpgate.gateway.session.delayed_messages import ID, delay_of, into_ladder, number_of, out_of_ladder
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -80,7 +80,8 @@ def test_a_message_without_a_delay_waits_for_nothing() -> None:
 
 def test_what_the_ladder_gets() -> None:
     said = {"k": 1, "x-delay": 100, "CC": ["c"], "x-death": [{"queue": "q"}], f"{OWN}to": "forged"}
-    method, content = into_ladder(PUBLISH, header(said, expiration="9", user_id="bob", priority=4), 100, 77)
+    publish = header(said, expiration="9", user_id="bob", priority=4)
+    method, content = into_ladder(PUBLISH, publish, 100, 77, 5000)
     assert method == amqp.BasicPublish(exchange=f"{LADDER}07", routing_key="a.b", mandatory=True)
     assert headers(content) == {
         "k": 1,
@@ -89,10 +90,13 @@ def test_what_the_ladder_gets() -> None:
         "x-delay": -100,
         TARGET: "later",
         f"{OWN}id": 77,
+        f"{OWN}at": 5000,
         f"{OWN}07": True,
         f"{OWN}expiration": "9",
     }
-    assert number_of(content) == 77
+    table = properties(content).headers
+    assert table is not None
+    assert number_of(table) == 77
     changed = properties(content)
     assert (changed.expiration, changed.user_id, changed.priority) == (None, "bob", 4)
 
@@ -126,7 +130,7 @@ def test_a_consumer_sees_what_was_published(
     said: dict[str, object], expiration: str | None, delay: int
 ) -> None:
     method, content = into_ladder(
-        PUBLISH, header({**said, "x-delay": delay}, expiration=expiration), delay, 1
+        PUBLISH, header({**said, "x-delay": delay}, expiration=expiration), delay, 1, 5000
     )
     came = amqp.BasicDeliver("tag", 1, exchange=DONE, routing_key=method.routing_key)
     seen, shown = out_of_ladder(came, as_dead(content, *RUNGS))
@@ -141,7 +145,7 @@ def test_a_consumer_sees_what_was_published(
 
 
 def test_a_death_behind_the_ladder_is_the_clients() -> None:
-    _, content = into_ladder(PUBLISH, header({"x-delay": 100, "x-death": []}, expiration="5"), 100, 1)
+    _, content = into_ladder(PUBLISH, header({"x-delay": 100, "x-death": []}, expiration="5"), 100, 1, 5000)
     after = (death("second", "dlx", 20), death("work", DONE, 10), *RUNGS)
     came = amqp.BasicGetOk(1, exchange="dlx", routing_key="a.b", message_count=0)
     seen, shown = out_of_ladder(came, as_dead(content, *after))
@@ -165,7 +169,7 @@ def test_a_death_behind_the_ladder_is_the_clients() -> None:
 
 
 def test_one_death_behind_the_ladder_is_the_first_and_the_last() -> None:
-    _, content = into_ladder(PUBLISH, header({"x-delay": 100}), 100, 1)
+    _, content = into_ladder(PUBLISH, header({"x-delay": 100}), 100, 1, 5000)
     dead = as_dead(content, death("work", DONE, 10), *RUNGS)
     told = headers(out_of_ladder(amqp.BasicDeliver("t", 1, exchange="dlx"), dead)[1])
     assert (told["x-first-death-exchange"], told["x-last-death-exchange"]) == ("later", "later")
@@ -176,7 +180,6 @@ def test_all_else_is_as_it_was(said: dict[str, object] | None) -> None:
     method, content = amqp.BasicDeliver("t", 1, exchange="x"), header(said)
     assert out_of_ladder(method, content) == (method, content)
     assert out_of_ladder(method, content)[1] is content
-    assert number_of(content) is None
 
 
 @pytest.mark.parametrize(
@@ -186,9 +189,14 @@ def test_a_history_that_is_none_does_no_harm(deaths: object) -> None:
     out_of_ladder(amqp.BasicDeliver("t", 1, exchange=DONE), header({TARGET: "x", "x-death": deaths}))
 
 
+@pytest.mark.parametrize("said", [{}, {ID: "x"}, {ID: Field("d", 1.5)}])
+def test_a_message_without_a_number(said: dict[str, object]) -> None:
+    assert number_of(Table.of(said)) is None
+
+
 def test_an_exchange_whose_name_is_no_text() -> None:
     named = amqp.BasicPublish(exchange="\udcff", routing_key="k")
-    _, content = into_ladder(named, header({"x-delay": 100}), 100, 1)
+    _, content = into_ladder(named, header({"x-delay": 100}), 100, 1, 5000)
     came = amqp.BasicDeliver("t", 1, exchange=DONE, routing_key="k")
     seen, shown = out_of_ladder(came, decode_header(encode_header(content)))
     assert (seen.exchange, headers(shown)) == ("\udcff", {"x-delay": -100})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import attrs
@@ -16,7 +17,7 @@ from amqpgate.policy import Source, build
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, STANDARD_0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-from amqpgate.wire.tables import Table
+from amqpgate.wire.tables import Field, Table
 from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
 from tests.support.metrics import sample_value
@@ -147,6 +148,9 @@ def test_a_message_goes_behind_what_is_missing_of_the_ladder(stage: Stage) -> No
     exchange, key, headers = published(broker)
     number = headers.pop("amqpgate-delay-id")
     assert isinstance(number, int)
+    at = headers.pop("amqpgate-delay-at")
+    assert isinstance(at, int)
+    assert 0 <= time.time() - at / 1000 < 60
     assert (exchange, key, headers) == (
         "amqpgate.delay.07",
         "a.b",
@@ -241,14 +245,16 @@ def test_a_channel_that_declared_no_queue_has_no_last_one(stage: Stage) -> None:
 # -- to the client -------------------------------------------------------------------------------------------
 
 
-def comes(broker: Talker, method: Method, *, number: int = 5, exchange: str = "later") -> None:
-    """A message that was in the ladder, as RabbitMQ 4.3 has it."""
+def comes(broker: Talker, method: Method, *, number: int = 5, exchange: str = "later", late: int = 0) -> None:
+    """A message that was in the ladder, as RabbitMQ 4.3 has it. It left a queue so many seconds ``late``."""
     death = {"queue": end_of(exchange), "reason": "expired", "exchange": "amqpgate.delay.due", "count": 1}
+    death["time"] = Field("T", 1000 + late)
     headers = {
         "k": 1,
         "x-delay": -100,
         TARGET: exchange,
         "amqpgate-delay-id": number,
+        "amqpgate-delay-at": 1_000_000,
         "amqpgate-delay-07": True,
         "x-death": [death],
         "x-first-death-queue": end_of(exchange),
@@ -317,6 +323,23 @@ def test_a_message_that_comes_twice_from_one_queue_is_marked(stage: Stage) -> No
     method = client.expect_content(amqp.BasicGetOk).method
     assert isinstance(method, amqp.BasicGetOk)
     assert not method.redelivered
+
+
+def test_what_left_the_ladder_late_is_marked(stage: Stage) -> None:
+    """A gateway that is gone may have delivered the other copy."""
+    client, broker = stage.opened()
+    consumes(client, broker)
+    for number, late in ((80, 0), (81, 200)):
+        comes(broker, deliver(1), number=number, late=late)
+        message = client.expect_content(amqp.BasicDeliver)
+        assert isinstance(message.method, amqp.BasicDeliver)
+        assert (shown(message), message.method.redelivered) == (SEEN, late > 0)
+    client.say(amqp.BasicGet(queue="q"), 1)
+    broker.expect(amqp.BasicGet, 1)
+    comes(broker, amqp.BasicGetOk(1, exchange=DONE, routing_key="a.b"), number=82, late=200)
+    method = client.expect_content(amqp.BasicGetOk).method
+    assert isinstance(method, amqp.BasicGetOk)
+    assert method.redelivered
 
 
 # -- together with others ------------------------------------------------------------------------------------
