@@ -19,6 +19,7 @@ from amqpgate.errors import ConfigError
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.frames import F, rows_of, with_columns
 from amqpgate.pipeline.jobs import names, templates
+from amqpgate.pipeline.jobs.bound_with import arguments_of
 from amqpgate.pipeline.jobs.judge import ASKED, columns_asked
 from amqpgate.pipeline.jobs.recommendation import Recommendation, recommend_for
 from amqpgate.pipeline.jobs.replay import judged
@@ -54,7 +55,7 @@ _LEADS = {
 #: Who did what to what, apart from the names that are folded.
 _ASKED: Final = (
     *("user", "vhost", "operation", "exchange", "destination", "passive", "foreign", "any_key"),
-    *("routing_key_is_template", *_LEADS),
+    *("routing_key_is_template", "bound_with", *_LEADS),
 )
 #: And whether the key was in CC or BCC.
 _BY: Final = (*_ASKED, FURTHER)
@@ -124,7 +125,10 @@ def folded(usage: DataFrame) -> DataFrame:
         name: F.when(~F.col("passive"), F.get_json_object("arguments", f"$['{argument}']"))
         for name, argument in _LEADS.items()
     }
-    allowed = usage.where((F.col("verdict") == "allow") & F.col("operation").isin(*named)).withColumns(leads)
+    binds = [name for name in named if OPERATIONS[name].binds]
+    arguments = {"bound_with": F.when(F.col("operation").isin(*binds), F.col("arguments"))}
+    allowed = usage.where((F.col("verdict") == "allow") & F.col("operation").isin(*named))
+    allowed = allowed.withColumns(leads | arguments)
     distinct = distinct_requests(allowed, [*_ASKED, "routing_key", "more_keys", "queue"])
     shaped = with_columns(distinct, _shapes, _ADDED)
     pieces = {
@@ -266,6 +270,7 @@ def uses_of(row: SimpleNamespace) -> Iterator[Use]:
         routing_key=routing_key,
         key_name=key_name,
         key_why=key_why,
+        bound_with=None if row.bound_with is None else arguments_of(row.bound_with),
         passive=row.passive,
         foreign=row.foreign,
         any_key=row.any_key or row.routing_key_is_template,
