@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pika
@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("amqpgate.telemetry.audit")
 
+from pika.adapters.blocking_connection import BlockingChannel
 from pyspark.sql import DataFrame, SparkSession
 
 from amqpgate.pipeline.jobs.recommend import recommend
@@ -23,6 +24,7 @@ from amqpgate.policy import Source
 from amqpgate.policy.loader import documents_of, read_folder
 from amqpgate.policy.tools.checks import findings
 from tests.support.gateway import Gateway
+from tests.support.loop import NEVER_SEEN, NOT_DENIED, OWN, THEIRS, Step, seen
 from tests.support.rabbitmq import RabbitMQ
 
 CONFIG = """
@@ -201,3 +203,91 @@ def test_from_records_to_policies_and_back(rabbitmq: RabbitMQ, spark: SparkSessi
         with pytest.raises(pika.exceptions.ChannelClosedByBroker) as error:
             run(batch)
     assert error.value.reply_code == 403
+
+
+class Player:
+    """A client that does what steps say."""
+
+    def __init__(self, connection: pika.BlockingConnection, theirs: str = "") -> None:
+        self._connection = connection
+        self._queues = {OWN: "", THEIRS: theirs}
+
+    def code(self, step: Step) -> int | None:
+        """What the gateway or the broker says to it; None: nothing."""
+        channel = self._connection.channel()
+        channel.confirm_delivery()
+        try:
+            self._play(step, channel)
+        except pika.exceptions.ChannelClosedByBroker as error:
+            return error.reply_code
+        channel.close()
+        return None
+
+    def _play(self, step: Step, channel: BlockingChannel) -> None:
+        queue = self._queues.get(step.queue or "", step.queue or "")
+        exchange, key, arguments = step.exchange or "", step.key or "", dict(step.arguments or {}) or None
+        match step.operation:
+            case "basic.publish":
+                headers = {name: list(keys) for name, keys in (("CC", step.cc), ("BCC", step.bcc)) if keys}
+                properties = pika.BasicProperties(headers=headers) if headers else None
+                channel.basic_publish(exchange, key, b"x", properties)
+            case "basic.get":
+                channel.basic_get(queue, auto_ack=True)
+            case "basic.consume":
+                channel.basic_cancel(channel.basic_consume(queue, lambda *_: None, auto_ack=True))
+            case "queue.declare":
+                made = channel.queue_declare(queue, arguments=arguments).method.queue
+                if queue == "":
+                    self._queues[OWN] = made
+            case "queue.delete":
+                channel.queue_delete(queue)
+            case "queue.purge":
+                channel.queue_purge(queue)
+            case "queue.bind":
+                channel.queue_bind(queue, exchange, key, arguments)
+            case "queue.unbind":
+                channel.queue_unbind(queue, exchange, key, arguments)
+            case "exchange.declare":
+                channel.exchange_declare(exchange, step.type, passive=step.passive, arguments=arguments)
+            case "exchange.delete":
+                channel.exchange_delete(exchange)
+            case "exchange.bind":
+                channel.exchange_bind(step.destination or "", exchange, key)
+            case other:
+                raise AssertionError(other)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_what_was_never_seen_is_denied(rabbitmq: RabbitMQ, spark: SparkSession, tmp_path: Path) -> None:
+    def do(steps: Iterable[Step]) -> Work:
+        def work(connection: pika.BlockingConnection) -> None:
+            player = Player(connection)
+            assert [(str(step), code) for step in steps if (code := player.code(step))] == []
+
+        return work
+
+    denied: list[Step] = []
+
+    def try_all(connection: pika.BlockingConnection) -> None:
+        with contextlib.closing(
+            pika.BlockingConnection(pika.URLParameters(rabbitmq.url + "recorded"))
+        ) as one:
+            player = Player(connection, one.channel().queue_declare("").method.queue)
+            player.code(Step(operation="queue.declare", queue=""))
+            denied.extend(step for step in NEVER_SEEN if player.code(step) == 403)
+
+    wide = folder_of(tmp_path / "wide", [("p.yaml", POLICY.encode())])
+    with through(rabbitmq, wide, tmp_path / "audit") as run:
+        run(do(seen(1)))
+    found = recommend(read(spark, str(tmp_path / "audit"), "usage").frame)
+    assert found.notes == ()
+    least = folder_of(tmp_path / "least", [(file.name, file.data) for file in found.files])
+    with through(rabbitmq, least, tmp_path / "again") as run:
+        for seed in (1, 2, 3):
+            run(do(seen(seed)))
+        run(try_all)
+    assert tuple(str(step) for step in NEVER_SEEN if step not in denied) == NOT_DENIED
+    # It was the gateway that denied them.
+    refused = read(spark, str(tmp_path / "again"), "usage").frame.where("verdict = 'deny'")
+    assert refused.agg({"requests": "sum"}).collect()[0][0] == len(denied)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property, partial
@@ -21,6 +21,7 @@ from amqpgate.cli.audit_source import needed, source_of
 from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame, SparkSession
     from rich.status import Status
     from sqlframe.duckdb import DuckDBSession
@@ -190,15 +191,26 @@ class Running:
         """What happens from now on."""
         self._status.update(text)
 
-    def read(self, sort: Sort) -> RecordTable:
-        """The records that the options choose. What is left out is named on standard error."""
-        return self._read(sort, self.options.span)
+    def read(self, sort: Sort, leave_out: Container[str] = frozenset()) -> RecordTable:
+        """The records that the options choose, but of Parquet files of these names. What cannot be read is
+        named on standard error."""
+        return self._read(sort, self.options.span, leave_out)
 
     def read_always(self, sort: Sort) -> RecordTable:
         """The same, whenever they were."""
         return self._read(sort, attrs.evolve(self.options.span, since=None, until=None))
 
-    def _read(self, sort: Sort, span: Span) -> RecordTable:
+    def frame_of(self, table: pyarrow.Table) -> DataFrame:
+        """Rows that are here, for the engine."""
+        from amqpgate.pipeline import frames
+
+        if frames.current() == "local":
+            from amqpgate.pipeline.local import frame_of
+
+            return frame_of(cast("DuckDBSession", self._session), table)
+        return self.spark.createDataFrame(table)
+
+    def _read(self, sort: Sort, span: Span, leave_out: Container[str] = frozenset()) -> RecordTable:
         from amqpgate.pipeline import frames
 
         self.step(f"looking into {self.options.folder}")
@@ -206,11 +218,11 @@ class Running:
             from amqpgate.pipeline import local_reading
 
             session = cast("DuckDBSession", self._session)
-            table = local_reading.read(session, self.folder, sort, span)
+            table = local_reading.read(session, self.folder, sort, span, leave_out=leave_out)
         else:
             from amqpgate.pipeline import reading
 
-            table = reading.read(self.spark, self.folder, sort, span)
+            table = reading.read(self.spark, self.folder, sort, span, leave_out=leave_out)
         name_skipped(table.skipped)
         self.files += table.paths
         self.step(f"{table.records:,} records of {table.files:,} files")

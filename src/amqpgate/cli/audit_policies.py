@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from amqpgate.cli.audit_job import Running, job, running
+from amqpgate.cli.audit_job import Running, chosen_options, job, running
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_files import default_access_option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from amqpgate.pipeline.jobs.kept_requests import KeptRequests
     from amqpgate.pipeline.jobs.recommendation import Recommendation
     from amqpgate.policy import Source
     from amqpgate.policy.kinds.common import DefaultAccess
@@ -103,32 +104,64 @@ def replay(policies: Path, against: Path | None, undecided: bool, default_access
     metavar="N",
     help="So many patterns of keys per user and exchange; then wider ones.",
 )
-def recommend(out: Path | None, values: int, templates: int) -> None:
+@click.option(
+    "--state",
+    metavar="FILE",
+    type=_FOLDER,
+    help="Keep what was seen in this file, and read only records that are not in it yet.",
+)
+def recommend(out: Path | None, values: int, templates: int, state: Path | None) -> None:
     """Make access policies of what was allowed and done: one per user, with the evidence beside each rule.
 
     Ids in routing keys and names are folded: order.4711.created and order.4712.created are order.*.created.
     What no policy can say is noted on standard error. A recommendation in DIR is not overwritten.
 
+    With --state a run every day reads that day, and recommends what all days together need.
+
     \b
     amqpgate audit recommend audit --since 2026-10-01 --out least
+    amqpgate audit recommend audit --state seen.parquet -o least.yaml
     amqpgate policy check least
     amqpgate audit replay audit --policies least
     """
     if out is not None:
         _ensure_new(out)
+    options = chosen_options()
+    if state is not None and (options.since is not None or options.until is not None):
+        raise click.UsageError("--state remembers all that it has read: leave out --since and --until")
     with running() as run:
-        from amqpgate.pipeline.jobs.recommend import recommend as recommended
+        from amqpgate.pipeline.jobs.recommend import recommend_of, requests_of
         from amqpgate.pipeline.jobs.templates import TemplateBounds
 
-        found = recommended(run.read("usage").frame, TemplateBounds(values, templates))
+        if state is None:
+            kept, requests = None, requests_of(run.read("usage").frame)
+        else:
+            kept = _kept_with_new(run, state)
+            requests = run.frame_of(kept.requests)
+        found = recommend_of(requests, TemplateBounds(values, templates))
         if out is None:
             with click.open_file(run.options.output or "-", "w", encoding="utf-8", atomic=True) as file:
                 file.write("---\n".join(source.data.decode() for source in found.files))
         else:
             _write_files(found, out)
             _show_rules(run, found)
+        if kept is not None and state is not None:
+            kept.write(state)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
+
+
+def _kept_with_new(run: Running, state: Path) -> KeptRequests:
+    """What was kept, with what has come since."""
+    from amqpgate.pipeline.frames import arrow_of
+    from amqpgate.pipeline.jobs.kept_requests import SCHEMA, KeptRequests, names_of_new, read_kept
+    from amqpgate.pipeline.jobs.recommend import requests_of, together
+
+    kept = read_kept(state, run.options.vhost)
+    new = run.read("usage", kept.files)
+    files = kept.files.union(names_of_new(new, run.folder))
+    requests = arrow_of(together(run.frame_of(kept.requests), requests_of(new.frame)))
+    return KeptRequests(requests.cast(SCHEMA), files, kept.vhost)
 
 
 def _ensure_new(out: Path) -> None:

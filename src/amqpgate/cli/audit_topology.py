@@ -22,7 +22,7 @@ _DRIFT = ("change", "what", "source", "target", "messages")
 _UNUSED = ("kind", "vhost", "name", "target", "key", "declared", "why")
 
 
-def _topology(run: Running, since: datetime | None = None, until: datetime | None = None) -> Topology:
+def topology_of(run: Running, since: datetime | None = None, until: datetime | None = None) -> Topology:
     """Of the records that the options choose; of traffic only what lies between."""
     from amqpgate.pipeline.folders import Span, within
     from amqpgate.pipeline.jobs.topology import topology
@@ -64,7 +64,7 @@ def topology(graph: Literal["graphml", "mermaid", "html"] | None) -> None:
         from amqpgate.pipeline.jobs import picture
         from amqpgate.pipeline.jobs.graph import graphml
 
-        found = _topology(run)
+        found = topology_of(run)
         if graph is None:
             rows: list[tuple[object, ...]] = [
                 (
@@ -104,7 +104,7 @@ def unused() -> None:
     with running() as run:
         from amqpgate.pipeline.jobs.graph import unused as unused_
 
-        run.write_rows(_rows(unused_(_topology(run))), _UNUSED)
+        run.write_rows(_rows(unused_(topology_of(run))), _UNUSED)
 
 
 @click.command("blast-radius", short_help="Who notices when a queue, an exchange or a user fails.")
@@ -132,7 +132,7 @@ def blast_radius(queue: str | None, exchange: str | None, user: str | None) -> N
 
         kind, name = asked[0]
         failing = Node(kind, run.options.vhost or "/", folded_name(name) if kind == "queue" else name)
-        found = _topology(run)
+        found = topology_of(run)
         if failing not in found.nodes:
             raise Failure(f"amqpgate: there is no {failing} in these records{_near(found, failing)}", WRONG)
         rows: list[tuple[object, ...]] = [
@@ -167,7 +167,7 @@ def drift(before: datetime, after: datetime) -> None:
         from amqpgate.pipeline.jobs.graph import drift as drift_
 
         told = [
-            _topology(run, day, day + timedelta(days=1))
+            topology_of(run, day, day + timedelta(days=1))
             for day in (before.replace(tzinfo=UTC), after.replace(tzinfo=UTC))
         ]
         run.write_rows(_rows(drift_(*told)), _DRIFT)

@@ -31,7 +31,7 @@ _PARQUET: Final = re.compile(r"/((events|usage)/(?:date=[^/]+/)?(?:vhost_key=[^/
 _JSON: Final = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2|zst|lz4))?$")
 _DATE: Final = re.compile(r"/date=(\d{4}-\d\d-\d\d)/")
 #: A file of a compacted table. The one with the highest number in a folder is in force.
-_NUMBERED: Final = re.compile(r"^(.*/)records-\d{8}\.parquet$")
+NUMBERED: Final = re.compile(r"^(.*/)records-\d{8}\.parquet$")
 _KEY: Final = re.compile(r"/vhost_key=([^/]+)/")
 #: A file is of the day of its first record: it goes on into the next day, and has earlier ones, too. It is
 #: rolled within minutes.
@@ -151,7 +151,7 @@ def name_of(path: str) -> str:
 def newest(paths: Iterable[str]) -> list[str]:
     """Sorted, without files of a compacted table that another in their folder has replaced."""
     return list(
-        {match[1] if (match := _NUMBERED.match(path)) else path: path for path in sorted(paths)}.values()
+        {match[1] if (match := NUMBERED.match(path)) else path: path for path in sorted(paths)}.values()
     )
 
 

@@ -13,12 +13,13 @@ from typing import TypeAlias, TypeVar
 
 import attrs
 
+from amqpgate.pipeline.jobs.bound_with import fold as fold_arguments
+from amqpgate.pipeline.jobs.grant import Grant, Target
 from amqpgate.pipeline.jobs.names import (
     GENERATED,
     Name,
     NameKind,
     ProposedPattern,
-    has_an_id,
     literal,
     shape_of,
 )
@@ -32,9 +33,7 @@ from amqpgate.pipeline.jobs.templates import (
     Words,
     escaped,
     expression_of,
-    looks_like_an_id,
     topic_of,
-    words_of,
 )
 from amqpgate.pipeline.jobs.templates import fold as fold_keys
 from amqpgate.pipeline.jobs.uses import Evidence, Use
@@ -51,48 +50,7 @@ _ALL_OTHERS = ProposedPattern("prefix", "amq.", "values")
 
 _BINDS = tuple(name for name, kind in OPERATIONS.items() if kind.binds)
 
-#: What a queue may be bound to: exchange and binding key.
-Target: TypeAlias = "tuple[ProposedPattern, ProposedPattern]"
-
 _T = TypeVar("_T")
-
-
-@attrs.frozen(kw_only=True)
-class Grant:
-    """One allow rule, and why it is there."""
-
-    id: str
-    operations: tuple[str, ...]
-    evidence: Evidence
-    exchange: ProposedPattern | None = None
-    queue: ProposedPattern | None = None
-    destination: ProposedPattern | None = None
-    routing_key: ProposedPattern | None = None
-    bind_to: tuple[Target, ...] = ()
-    passive: bool = False
-    because: tuple[str, ...] = ()
-
-    @property
-    def why(self) -> Why:
-        """Why it is as wide as its widest pattern."""
-        given = [self.exchange, self.queue, self.destination, self.routing_key]
-        given += [pattern for target in self.bind_to for pattern in target]
-        return max((one.why for one in given if one is not None), key=WHYS.index, default="seen")
-
-    @property
-    def has_lone_id(self) -> bool:
-        """Whether something stands for itself that looks like an id, as no other was seen in its place."""
-        to_queues = self.exchange is not None and self.exchange.text == ""
-        names = [self.exchange, self.queue, self.destination, *(exchange for exchange, _ in self.bind_to)]
-        keys: list[ProposedPattern | None] = [key for _, key in self.bind_to]
-        (names if to_queues else keys).append(self.routing_key)
-        return any(has_an_id(text) for text in _literals(names)) or any(
-            looks_like_an_id(word) for text in _literals(keys) for word in words_of(text)
-        )
-
-
-def _literals(patterns: Iterable[ProposedPattern | None]) -> Iterator[str]:
-    return (one.text for one in patterns if one is not None and one.form == "literal")
 
 
 def grants(uses: Collection[Use], bounds: TemplateBounds = DEFAULT) -> list[Grant]:
@@ -248,7 +206,32 @@ def _queues(
         return literal(text) if exact else all_others
 
     for queue, of_queue in _grouped(uses, pattern_of):
-        yield from _of_queue(queue, of_queue, exchanges, bounds)
+        plain = [use for use in of_queue if use.bound_with is None]
+        yield from _of_queue(queue, plain, exchanges, bounds)
+        for grant in _bound_with(of_queue, exchanges, bounds):
+            yield attrs.evolve(grant, id=f"queue-{_own(queue)}-{grant.id}", queue=queue)
+
+
+def _own(queue: ProposedPattern) -> str:
+    return "own" if queue.label == SERVER_NAMED else queue.label
+
+
+def _bound_with(
+    uses: list[Use], exchanges: dict[str, ProposedPattern], bounds: TemplateBounds
+) -> Iterator[Grant]:
+    """What was bound with arguments, and taken back."""
+    folded = fold_arguments({use.bound_with for use in uses if use.bound_with is not None}, bounds)
+    bound = [use for use in uses if use.bound_with is not None]
+    for (arguments, operation), alike in _grouped(
+        bound, lambda use: (folded[use.bound_with], use.operation) if use.bound_with else (None, "")
+    ):
+        yield Grant(
+            id=f"{operation.partition('.')[2]}-with",
+            operations=(operation,),
+            bind_to=_targets(alike, exchanges, bounds),
+            arguments=arguments,
+            evidence=_sum(alike),
+        )
 
 
 def _is_generated(queue: Name) -> bool:
@@ -267,7 +250,7 @@ def _of_queue(
     binding = [operation for operation, found in targets.items() if found]
     declares = [use for use in uses if use.operation == "queue.declare"]
     only_asks = bool(declares) and all(use.passive for use in declares)
-    name = "queue-" + ("own" if queue.label == SERVER_NAMED else queue.label)
+    name = "queue-" + _own(queue)
     if only_asks:
         yield Grant(
             id=name + "-ask",
@@ -343,7 +326,10 @@ def _exchanges(uses: list[Use], exchanges: dict[str, ProposedPattern]) -> Iterat
 
 def _feeds(uses: list[Use], exchanges: dict[str, ProposedPattern], bounds: TemplateBounds) -> Iterator[Grant]:
     for destination, of_destination in _grouped(uses, lambda use: exchanges[use.destination or ""]):
-        for operation, of_operation in _grouped(of_destination, lambda use: use.operation):
+        for grant in _bound_with(of_destination, exchanges, bounds):
+            yield attrs.evolve(grant, id=f"{grant.id}-{destination.label}", destination=destination)
+        plain = [use for use in of_destination if use.bound_with is None]
+        for operation, of_operation in _grouped(plain, lambda use: use.operation):
             yield Grant(
                 id=f"{operation.partition('.')[2]}-{destination.label}",
                 operations=(operation,),

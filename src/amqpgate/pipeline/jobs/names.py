@@ -1,8 +1,8 @@
 """Names of queues and exchanges folded into patterns, as a careful engineer would write them.
 
 A name is text with pieces that look like ids: UUIDs, hexadecimal numbers of eight digits and more that have
-both letters and digits, numbers of four digits and more. Names that are alike but for these become a regular
-expression with a class for each piece: ``reply-<UUID>`` is ``regex: reply-[0-9a-fA-F]{8}-...``.
+both letters and digits, days, numbers of four digits and more. Names that are alike but for these become a
+regular expression with a class for each piece: ``reply-<UUID>`` is ``regex: reply-[0-9a-fA-F]{8}-...``.
 
 Such a piece stands apart; glued to letters before it are only UUIDs, with or without their hyphens.
 
@@ -32,6 +32,7 @@ class NameKind(Enum):
     NUMBER = r"[0-9]+"
     UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
     HEX = r"[0-9a-fA-F]{8,}"
+    DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
     #: What RabbitMQ adds to `SERVER_NAMED`: 128 bits in base64url. A declare has nothing there yet.
     GENERATED = r"(?:[0-9A-Za-z_-]{22})?"
     #: What brokers add to the beginnings that they give.
@@ -51,14 +52,15 @@ _MARKS: Final = {
     NameKind.HEX: "\ue002",
     NameKind.ANY: "\ue003",
     NameKind.GENERATED: "\ue004",
+    NameKind.DATE: "\ue005",
 }
 _KINDS: Final = {mark: kind for kind, mark in _MARKS.items()}
-_MARKED: Final = re.compile("([\ue000-\ue004])")
+_MARKED: Final = re.compile("([\ue000-\ue005])")
 
 _BOTH: Final = r"(?=[0-9]*[a-fA-F])(?=[a-fA-F]*[0-9])"
 _PIECE: Final = re.compile(
     rf"(?:{NameKind.UUID.value}|(?<![0-9a-zA-Z]){_BOTH}{NameKind.HEX.value}|{_BOTH}[0-9a-fA-F]{{32}})"
-    r"(?![0-9a-zA-Z])|[0-9]{4,}"
+    rf"(?![0-9a-zA-Z])|(?<![0-9]){NameKind.DATE.value}(?![0-9])|[0-9]{{4,}}"
 )
 _NUMBERS: Final = re.compile(NameKind.NUMBER.value)
 _GENERATED: Final = re.compile(NameKind.GENERATED.value)

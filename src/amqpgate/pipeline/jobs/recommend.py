@@ -19,10 +19,19 @@ from amqpgate.errors import ConfigError
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.frames import F, rows_of, with_columns
 from amqpgate.pipeline.jobs import names, templates
+from amqpgate.pipeline.jobs.bound_with import arguments_of
 from amqpgate.pipeline.jobs.judge import ASKED, columns_asked
 from amqpgate.pipeline.jobs.recommendation import Recommendation, recommend_for
 from amqpgate.pipeline.jobs.replay import judged
-from amqpgate.pipeline.jobs.requests import FURTHER, KNOWN, UNKNOWN, distinct_requests, keys_apart
+from amqpgate.pipeline.jobs.requests import (
+    FURTHER,
+    KNOWN,
+    SUMS,
+    UNKNOWN,
+    distinct_requests,
+    keys_apart,
+    summed,
+)
 from amqpgate.pipeline.jobs.templates import DEFAULT, MARK, TemplateBounds
 from amqpgate.pipeline.jobs.uses import Evidence, Use
 from amqpgate.pipeline.kinds import Kind
@@ -54,8 +63,10 @@ _LEADS = {
 #: Who did what to what, apart from the names that are folded.
 _ASKED: Final = (
     *("user", "vhost", "operation", "exchange", "destination", "passive", "foreign", "any_key"),
-    *("routing_key_is_template", *_LEADS),
+    *("routing_key_is_template", "bound_with", *_LEADS),
 )
+#: What makes requests different here.
+REQUEST: Final = (*_ASKED, "routing_key", "more_keys", "queue")
 #: And whether the key was in CC or BCC.
 _BY: Final = (*_ASKED, FURTHER)
 
@@ -73,9 +84,16 @@ _ADDED: Final[Mapping[str, Kind]] = {
 
 def recommend(usage: DataFrame, bounds: TemplateBounds = DEFAULT) -> Recommendation:
     """The policies. Raises ``PipelineError`` for more than `MAX_USES`, or than a folder may have."""
+    return recommend_of(requests_of(usage), bounds)
+
+
+def recommend_of(requests: DataFrame, bounds: TemplateBounds = DEFAULT) -> Recommendation:
+    """The same, by what `requests_of` records gives."""
     # Spark would hand times out in the time zone of this process.
     times = {name: F.unix_seconds(name) for name in ("first", "last")}
-    rows = [SimpleNamespace(**row) for row in rows_of(folded(usage).withColumns(times), MAX_USES + 1)]
+    rows = [
+        SimpleNamespace(**row) for row in rows_of(folded_requests(requests).withColumns(times), MAX_USES + 1)
+    ]
     if len(rows) > MAX_USES:
         raise PipelineError(
             f"more than {MAX_USES:,} different uses are left when ids are folded: look at one vhost, or at "
@@ -113,19 +131,36 @@ def names_of(names: Sequence[str], most: int = 10) -> str:
     return ", ".join(f"'{name}'" for name in names[:most]) + (f" and {rest:,} others" if rest > 0 else "")
 
 
-def folded(usage: DataFrame) -> DataFrame:
-    """What was allowed and touches a resource, alike keys and names in one row.
-
-    ``key_same`` and ``queue_same`` are the pieces of the shapes: null where they differ. ``key_count`` and
-    ``queue_count`` say how many there are; ``kinds`` how many different requests are in the row.
-    """
+def requests_of(usage: DataFrame) -> DataFrame:
+    """The distinct requests that were allowed and touch a resource: the columns `REQUEST`, and sums."""
     named = [name for name, kind in OPERATIONS.items() if not kind.free]
     leads = {
         name: F.when(~F.col("passive"), F.get_json_object("arguments", f"$['{argument}']"))
         for name, argument in _LEADS.items()
     }
-    allowed = usage.where((F.col("verdict") == "allow") & F.col("operation").isin(*named)).withColumns(leads)
-    distinct = distinct_requests(allowed, [*_ASKED, "routing_key", "more_keys", "queue"])
+    binds = [name for name in named if OPERATIONS[name].binds]
+    arguments = {"bound_with": F.when(F.col("operation").isin(*binds), F.col("arguments"))}
+    allowed = usage.where((F.col("verdict") == "allow") & F.col("operation").isin(*named))
+    return distinct_requests(allowed.withColumns(leads | arguments), REQUEST)
+
+
+def together(some: DataFrame, others: DataFrame) -> DataFrame:
+    """The requests of both."""
+    columns = [*REQUEST, *SUMS]
+    return summed(some.select(*columns).unionByName(others.select(*columns)), REQUEST)
+
+
+def folded(usage: DataFrame) -> DataFrame:
+    """What `folded_requests` makes of records."""
+    return folded_requests(requests_of(usage))
+
+
+def folded_requests(distinct: DataFrame) -> DataFrame:
+    """Requests, alike keys and names in one row.
+
+    ``key_same`` and ``queue_same`` are the pieces of the shapes: null where they differ. ``key_count`` and
+    ``queue_count`` say how many there are; ``kinds`` how many different requests are in the row.
+    """
     shaped = with_columns(distinct, _shapes, _ADDED)
     pieces = {
         f"{what}_{end}_{place}": function(F.get(f"{what}_pieces", F.lit(place)))
@@ -266,6 +301,7 @@ def uses_of(row: SimpleNamespace) -> Iterator[Use]:
         routing_key=routing_key,
         key_name=key_name,
         key_why=key_why,
+        bound_with=None if row.bound_with is None else arguments_of(row.bound_with),
         passive=row.passive,
         foreign=row.foreign,
         any_key=row.any_key or row.routing_key_is_template,

@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 import attrs
 
-from amqpgate.pipeline.jobs.grants import Grant, grants
+from amqpgate.pipeline.jobs.bound_with import ProposedArguments
+from amqpgate.pipeline.jobs.grant import Grant
+from amqpgate.pipeline.jobs.grants import grants
 from amqpgate.pipeline.jobs.names import ProposedPattern
 from amqpgate.pipeline.jobs.templates import DEFAULT, TemplateBounds, Why
 from amqpgate.pipeline.jobs.uses import Use
@@ -135,9 +137,17 @@ def rule_of(grant: Grant) -> dict[str, Value]:
         rule["bindTo"] = [
             {"exchange": _match(exchange), "routingKey": _match(key)} for exchange, key in grant.bind_to
         ]
+    if grant.arguments is not None:
+        rule["arguments"] = _conditions(grant.arguments)
     if grant.passive:
         rule["passive"] = True
     return rule
+
+
+def _conditions(arguments: ProposedArguments) -> Value:
+    said: dict[str, Value] = {"allow": list(arguments.names)} if arguments.are_exact else {}
+    said["require"] = list(arguments.names)
+    return said | ({"values": dict(arguments.values)} if arguments.values else {})
 
 
 def _match(pattern: ProposedPattern) -> Value:

@@ -74,7 +74,12 @@ def distinct_requests(usage: DataFrame, by: Sequence[str]) -> DataFrame:
         & F.col("vhost").isNotNull()
         & F.col("operation").isin(*OPERATIONS)
     )
-    return judged.groupBy(*by).agg(
+    return summed(judged, by)
+
+
+def summed(rows: DataFrame, by: Sequence[str]) -> DataFrame:
+    """One row for all that are alike, with the `SUMS` of theirs."""
+    return rows.groupBy(*by).agg(
         F.sum("requests").alias("requests"),
         F.sum("messages").alias("messages"),
         F.sum("bytes").alias("bytes"),

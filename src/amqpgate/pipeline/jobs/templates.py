@@ -38,23 +38,36 @@ class IdKind(Enum):
     NUMBER = r"[0-9]+"
     UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
     HEX = r"[0-9a-fA-F]{8,}"
+    DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
     TEXT = r"[^.]*[0-9][^.]*"
 
 
-Words: TypeAlias = "tuple[str | Wild | IdKind, ...]"
+@attrs.frozen
+class Numbered:
+    """A word that stands for numbers with the same letters around: ``p4711``."""
+
+    before: str
+    after: str
+
+
+#: What a key is made of.
+Word: TypeAlias = "str | Wild | IdKind | Numbered"
+Words: TypeAlias = "tuple[Word, ...]"
 
 #: Why a template is as wide as it is: from what was seen to the widest.
 Why: TypeAlias = Literal["seen", "ids", "values", "keys"]
 
 WHYS: Final[tuple[Why, ...]] = ("seen", "ids", "values", "keys")
 
-#: Words that look like ids: numbers, UUIDs, hexadecimal numbers of eight digits and more, what has a number
-#: of four digits and more, what is longer than 16 characters and has a digit.
+#: Words that look like ids: numbers, UUIDs, hexadecimal numbers of eight digits and more, days, what has a
+#: number of four digits and more and no other, what is longer than 16 characters and has a digit.
 _ID: Final = re.compile(
     r"(?P<NUMBER>[0-9]+)"
     r"|(?P<UUID>[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})"
     r"|(?P<HEX>(?=[a-fA-F]*[0-9])[0-9a-fA-F]{8,})"
-    r"|(?P<TEXT>[^0-9]*[0-9]{4,}[^0-9]*|(?=[^0-9]*[0-9]).{17,})",
+    r"|(?P<DATE>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"|(?P<NUMBERED>[^0-9]{,16}[0-9]{4,}[^0-9]{,16})"
+    r"|(?P<TEXT>(?=[^0-9]*[0-9]).{17,})",
     re.DOTALL,
 )
 
@@ -66,9 +79,13 @@ _MARKS: Final = {
     IdKind.UUID: "\ue002",
     IdKind.HEX: "\ue003",
     IdKind.TEXT: "\ue004",
+    IdKind.DATE: "\ue005",
 }
+#: What stands for the number in a word with letters around it.
+_NUMBER_MARK: Final = "\ue006"
+_DIGITS: Final = re.compile("[0-9]+")
 _WILD: Final[Mapping[str, Wild | IdKind]] = {MARK: Wild.ONE} | {mark: kind for kind, mark in _MARKS.items()}
-_MARKED: Final = re.compile("[\ue000-\ue004]")
+_MARKED: Final = re.compile("[\ue000-\ue006]")
 
 
 @attrs.frozen
@@ -106,7 +123,7 @@ def words_of(key: str, *, wild: bool = False) -> Words:
 def text_of(words: Words) -> str:
     """As keys are written."""
     return ".".join(
-        word if isinstance(word, str) else "*" if isinstance(word, IdKind) else word.value for word in words
+        word if isinstance(word, str) else word.value if isinstance(word, Wild) else "*" for word in words
     )
 
 
@@ -115,19 +132,23 @@ def topic_of(words: Words) -> str:
     return text_of(tuple(word if _is_plain(word) else Wild.ONE for word in words))
 
 
-def _is_plain(word: str | Wild | IdKind) -> bool:
+def _is_plain(word: Word) -> bool:
     return not isinstance(word, str) or not ("*" in word or "#" in word or variables_in(word))
 
 
-def looks_like_an_id(word: str | Wild | IdKind) -> bool:
+def looks_like_an_id(word: Word) -> bool:
     """Whether the word is one of many of its kind."""
     return isinstance(word, str) and _ID.fullmatch(word) is not None
 
 
-def _kind_of(word: str | Wild | IdKind) -> str | Wild | IdKind:
+def _kind_of(word: Word) -> Word:
     """What kind of id a word is; itself if it is none."""
     found = _ID.fullmatch(word) if isinstance(word, str) else None
-    return word if found is None or found.lastgroup is None else IdKind[found.lastgroup]
+    if found is None or found.lastgroup is None:
+        return word
+    if found.lastgroup == "NUMBERED":
+        return Numbered(*_DIGITS.split(found[0]))
+    return IdKind[found.lastgroup]
 
 
 def shape_of(key: str) -> tuple[str, list[str]]:
@@ -137,19 +158,31 @@ def shape_of(key: str) -> tuple[str, list[str]]:
     words, ids = [], []
     for word in split(key):
         kind = _kind_of(word)
-        if isinstance(kind, IdKind):
+        if isinstance(kind, IdKind | Numbered):
             ids.append(word)
-        words.append(_MARKS[kind] if isinstance(kind, IdKind) else word)
+        words.append(_marked(kind) if isinstance(kind, IdKind | Numbered) else word)
     return (".".join(words), ids) if ids else (key, [])
+
+
+def _marked(kind: IdKind | Numbered) -> str:
+    return _MARKS[kind] if isinstance(kind, IdKind) else f"{kind.before}{_NUMBER_MARK}{kind.after}"
 
 
 def words_from_shape(shape: str, ids: Iterable[str | None], *, wild: bool = False) -> Words:
     """The words back from a shape that has ids: None for one that differs; so do those that are not given."""
     left = iter(ids)
     return tuple(
-        (next(left, None) or _WILD[word]) if isinstance(word, str) and word in _WILD else word
+        (next(left, None) or _unmarked(word)) if isinstance(word, str) and _MARKED.search(word) else word
         for word in words_of(shape, wild=wild)
     )
+
+
+def _unmarked(word: str) -> Word:
+    known = _WILD.get(word)
+    if known is not None:
+        return known
+    before, mark, after = word.partition(_NUMBER_MARK)
+    return Numbered(before, after) if mark else word
 
 
 def expression_of(words: Words, *, is_binding: bool) -> str | None:
@@ -157,14 +190,22 @@ def expression_of(words: Words, *, is_binding: bool) -> str | None:
 
     That of a binding key is for the key as it is written, with its wildcards.
     """
-    if not any(isinstance(word, IdKind) for word in words) or (Wild.MANY in words and not is_binding):
+    if not any(isinstance(word, IdKind | Numbered) for word in words) or (
+        Wild.MANY in words and not is_binding
+    ):
         return None
     wild = {Wild.ONE: r"\*" if is_binding else "[^.]*", Wild.MANY: "#"}
     parts = [
-        escaped(word) if isinstance(word, str) else wild[word] if isinstance(word, Wild) else word.value
+        wild[word] if isinstance(word, Wild) else word.value if isinstance(word, IdKind) else _spelt(word)
         for word in words
     ]
     return r"\.".join(parts)
+
+
+def _spelt(word: str | Numbered) -> str:
+    if isinstance(word, str):
+        return escaped(word)
+    return escaped(word.before) + IdKind.NUMBER.value + escaped(word.after)
 
 
 def escaped(text: str) -> str:
@@ -194,7 +235,7 @@ def _fold_ids(folding: dict[Words, Template]) -> None:
         places = {
             place
             for place, kind in enumerate(shape)
-            if isinstance(kind, IdKind) and len({key[place] for key in alike}) > 1
+            if isinstance(kind, IdKind | Numbered) and len({key[place] for key in alike}) > 1
         }
         for key in alike if places else ():
             words = (kind if place in places else key[place] for place, kind in enumerate(shape))
@@ -210,7 +251,10 @@ def _fold_values(folding: dict[Words, Template], most: int) -> bool:
             if place < len(words) and words[place] is not Wild.MANY:
                 groups.setdefault((words[:place], words[place + 1 :]), set()).add(words)
         into = {
-            words: _with(words, [place]) for group in groups.values() if len(group) > most for words in group
+            words: _with(words, [place], _what_all_are({one[place] for one in group}))
+            for group in groups.values()
+            if len(group) > most
+            for words in group
         }
         if into:
             _replace(folding, into, "values")
@@ -221,7 +265,7 @@ def _fold_values(folding: dict[Words, Template], most: int) -> bool:
 def _fold_to(folding: dict[Words, Template], most: int) -> None:
     """Fold until there are few enough."""
     while len(found := {template.words for template in folding.values()}) > most:
-        different: dict[tuple[int, int], set[str | Wild | IdKind]] = {}
+        different: dict[tuple[int, int], set[Word]] = {}
         for words in found:
             for place, word in enumerate(words):
                 if word is not Wild.MANY:
@@ -253,10 +297,19 @@ def _start_of(found: Collection[Words]) -> Words:
     return tuple(start)
 
 
-def _with(words: Words, places: Iterable[int]) -> Words:
-    folded: list[str | Wild | IdKind] = list(words)
+def _what_all_are(words: Collection[Word]) -> Wild | IdKind:
+    """What stands for these words: text with a digit in it where all have one."""
+    has_digits = (
+        isinstance(word, IdKind | Numbered) or (isinstance(word, str) and _DIGITS.search(word) is not None)
+        for word in words
+    )
+    return IdKind.TEXT if all(has_digits) else Wild.ONE
+
+
+def _with(words: Words, places: Iterable[int], wild: Wild | IdKind = Wild.ONE) -> Words:
+    folded: list[Word] = list(words)
     for place in places:
-        folded[place] = Wild.ONE
+        folded[place] = wild
     return tuple(folded)
 
 

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from amqpgate.pipeline.jobs.bound_with import ProposedArguments
 from amqpgate.pipeline.jobs.names import Name
 from amqpgate.pipeline.jobs.templates import Why, Words
 
@@ -61,6 +62,8 @@ class Use:
     key_name: Name | None = None
     #: Why the routing key has wildcards that nobody wrote.
     key_why: Why = "seen"
+    #: Of a binding, its arguments; None where it has none.
+    bound_with: ProposedArguments | None = None
     passive: bool = False
     #: The queue was named by the broker for somebody else.
     foreign: bool = False

@@ -31,7 +31,7 @@ def flow(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {flow(entry)}" for key, entry in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(key)}: {flow(entry)}" for key, entry in value.items()) + "}"
     if not isinstance(value, str):
         return "[" + ", ".join(map(flow, value)) + "]"
     if re.fullmatch(r"[a-z]+([.-][a-z]+)*", value) and value not in ("true", "false", "null"):
@@ -40,3 +40,8 @@ def flow(value: Value) -> str:
     return re.sub(
         "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda match: f"\\u{ord(match[0]):04x}", quoted
     )
+
+
+def _key(name: str) -> str:
+    """Names of fields stand as they are; names that clients chose as `flow` writes text."""
+    return name if re.fullmatch(r"[a-z]+([A-Z][a-z]+)+", name) else flow(name)

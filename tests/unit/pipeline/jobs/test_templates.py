@@ -12,9 +12,11 @@ from amqpgate.pipeline.jobs.templates import (
     DEFAULT,
     MARK,
     IdKind,
+    Numbered,
     TemplateBounds,
     Wild,
     Words,
+    expression_of,
     fold,
     shape_of,
     text_of,
@@ -28,6 +30,8 @@ WORD = st.one_of(
     st.sampled_from(["order", "created", "paid", "eu", "us", "", "a*", "{user}", MARK]),
     st.integers(0, 20_000).map(str),
     st.integers(0, 30).map(lambda number: f"host{number}"),
+    st.integers(0, 5_000).map(lambda number: f"p{number}" if number % 2 else f"{number}-q"),
+    st.dates().map(str),
 )
 KEYS = st.lists(st.lists(WORD, max_size=4).map(".".join), min_size=1, max_size=80, unique=True)
 BINDINGS = st.lists(
@@ -58,6 +62,9 @@ def folded(*keys: str, bounds: TemplateBounds = DEFAULT) -> list[str]:
         (["api.v1", "api.v2", "metrics.eu1.cpu"], ["api.v1", "api.v2", "metrics.eu1.cpu"]),
         (["f.3fa85f64-5717-4562-b3fc-2c963f66afa6.x", "f.00000000-5717-4562-b3fc-2c963f66afa6.x"], ["f.*.x"]),
         (["job.order-4711", "job.order-4712"], ["job.*"]),
+        # With other letters beside the number it is another thing.
+        (["job.order-4711", "job.parcel-4712"], ["job.order-4711", "job.parcel-4712"]),
+        (["day.2026-11-27", "day.2026-11-28", "day.2026-11-28x"], ["day.*", "day.2026-11-28x"]),
         (["", "a"], ["", "a"]),
     ],
 )
@@ -85,6 +92,21 @@ def test_folds_the_place_with_most_words_when_there_are_too_many() -> None:
 def test_says_why_a_template_is_wide() -> None:
     keys = [words_of(key) for key in ("a.1", "a.2", "b")]
     assert [fold(keys)[key].why for key in keys] == ["ids", "ids", "seen"]
+
+
+@given(KEYS, st.integers(1, 20))
+def test_every_key_matches_the_expression_of_its_template(keys: list[str], values: int) -> None:
+    found = fold([words_of(key) for key in keys], TemplateBounds(values))
+    for key in keys:
+        expression = expression_of(found[words_of(key)].words, is_binding=False)
+        matcher = None if expression is None else compile_pattern("regex", expression, {})
+        assert matcher is None or matcher.matches(key)
+
+
+def test_many_words_with_digits_are_folded_to_some_with_digits() -> None:
+    keys = [words_of(f"code.{letter}{number}") for number, letter in enumerate("abcd", 1000)]
+    (words,) = {one.words for one in fold(keys, TemplateBounds(values=3)).values()}
+    assert words == ("code", IdKind.TEXT)
 
 
 @given(KEYS, st.integers(1, 5), st.integers(1, 5))
@@ -130,6 +152,10 @@ def test_a_word_is_folded_for_a_reason_only(keys: list[str]) -> None:
                 here = {key[place] for key in of_template}
                 assert len(here) > 1
                 assert all(re.fullmatch(word.value, str(one)) for one in here)
+            elif isinstance(word, Numbered):
+                here = {key[place] for key in of_template}
+                assert len(here) > 1
+                assert all(re.fullmatch(f"{word.before}[0-9]{{4,}}{word.after}", str(one)) for one in here)
             else:
                 assert {key[place] for key in of_template} == {word}
 
