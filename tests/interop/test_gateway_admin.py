@@ -409,3 +409,93 @@ def test_who_listens_does_not_delay_the_end(rabbitmq: RabbitMQ, tmp_path: Path) 
         assert gateway.stop().code == 0
         assert events.next("end") == {}
         events.close()
+
+
+KINDS = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: rates}
+spec:
+  subjects: [{user: guest}]
+  limits:
+  - {id: slow, per: [connection], messages: 5000/s, burst: 0.001s}
+  - {id: channels, channels: 100/s, burst: 1s, action: reject}
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: RoutePolicy
+metadata: {name: routes}
+spec:
+  routes:
+  - {id: main, upstream: {cluster: rabbit}}
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: TransformPolicy
+metadata: {name: transforms}
+spec:
+  subjects: [{user: guest}]
+  arguments:
+  - {id: lazy, operations: [queue.declare], force: {x-queue-mode: lazy}}
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: AuditPolicy
+metadata: {name: records}
+spec:
+  subjects: [{user: guest}]
+  rules:
+  - {id: all, operations: [basic.publish, "queue.*"], level: metadata}
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: CompatibilityPolicy
+metadata: {name: old}
+spec: {subjects: [{user: guest}], as: rabbitmq-3.13}
+"""
+
+
+def test_rules_of_every_kind_tell_what_they_did(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    (tmp_path / "audit").mkdir()
+    (folder / "all.yaml").write_text(f"{POLICY}---{KINDS}")
+    gateway = watched(
+        rabbitmq.address, folder, admin=f"}}\naudit: {{format: parquet, folder: {tmp_path / 'audit'}"
+    )
+    gateway.start()
+    try:
+        window = Window(gateway)
+        told = rules_of(window)
+        assert {rule["hits"] for rule in told.values()} == {0}
+        with connect(gateway) as client:
+            channel = client.channel()
+            queue = channel.queue_declare("", exclusive=False, durable=False).method.queue
+            channel.confirm_delivery()
+            for _ in range(200):
+                channel.basic_publish("", queue, b"x")
+            told = rules_of(window)
+            # One decision for all of them, which have passed by that.
+            assert (told["orders/publish"]["hits"], told["orders/publish"]["messages"]) == (1, 200)
+            assert (told["records/all"]["hits"], told["records/all"]["messages"]) == (2, 200)
+            assert (told["routes/main"]["hits"], told["routes/main"]["messages"]) == (1, 200)
+            assert (told["transforms/lazy"]["hits"], told["transforms/lazy"]["messages"]) == (1, 0)
+            assert told["rates/slow"]["messages"] == 200
+            assert (told["rates/channels"]["hits"], told["rates/channels"]["messages"]) == (0, 0)
+            assert told["old/transient-queue"]["hits"] == 1
+            last = told["orders/publish"]["last_hit"]
+            channel.basic_publish("", queue, b"x")
+            assert rules_of(window)["orders/publish"]["last_hit"] > last
+            channel.queue_delete(queue)
+        # What a session has passed stays when it is over, and is told once.
+        eventually(lambda: not window.sessions())
+        for _ in range(2):
+            told = rules_of(window)
+            assert (told["orders/publish"]["messages"], told["routes/main"]["messages"]) == (201, 201)
+        assert all(rule["line"] for name, rule in told.items() if not name.startswith("old/"))
+    finally:
+        gateway.stop()
+
+
+def rules_of(window: Window) -> dict[str, dict[str, Any]]:
+    return {
+        f"{policy['name']}/{rule['id']}": rule
+        for policy in window.get("/policies")["policies"]
+        for rule in policy["rules"]
+    }

@@ -18,6 +18,7 @@ from amqpgate.admin.schemas import POLICIES, POLICY_STATE
 from amqpgate.admin.subject import AdminSubject
 from amqpgate.gateway.server.policy_state import Status
 from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS
+from amqpgate.policy.kinds.access import ACCESS
 from amqpgate.telemetry.answers import JSON, Answers
 
 #: What the answer to a reload says by its status.
@@ -42,7 +43,7 @@ def policy_handlers(subject: AdminSubject) -> list[Route]:
         Path(
             "/policies",
             listing,
-            "The policies in force, with how often each rule has decided.",
+            "The policies in force, with what each rule has done.",
             answers={
                 200: json_answer("The set.", POLICIES),
                 503: ResponseDoc("Not every worker has answered."),
@@ -67,8 +68,8 @@ def combine(answers: Answers) -> dict[str, JSON]:
     """The hits of all workers, summed. The documents are those of the first: a digest that differs is told by
     the state."""
     told = [cast("Mapping[str, JSON]", one) for one in answers.values()]
-    hits = _summed(told, "hits", "policy", "rule")
-    nothing: dict[str, JSON] = {"hits": 0, "last_hit": None}
+    hits = _summed(told, "hits", "kind", "policy", "rule")
+    nothing: dict[str, JSON] = {"hits": 0, "messages": 0, "last_hit": None}
     whom = [cast("Mapping[str, JSON]", one["selected"]) for one in told]
     selected: Counter[tuple[JSON, JSON]] = Counter()
     for one in whom:
@@ -76,9 +77,16 @@ def combine(answers: Answers) -> dict[str, JSON]:
             selected[policy["kind"], policy["policy"]] += cast("int", policy["sessions"])
     documents: list[JSON] = []
     for document in cast("list[dict[str, JSON]]", told[0]["policies"]):
+        of = document["kind"], document["name"]
         rules = [
-            {**rule, **_counted(hits.get((document["name"], rule["id"]), nothing))}
+            {**rule, **_counted(hits.pop((*of, rule["id"]), nothing))}
             for rule in cast("list[dict[str, JSON]]", document["rules"])
+        ]
+        # What a kind without rules has done, by what it is called there.
+        rules += [
+            {"id": key[2], "effect": "change", "operations": [], "line": None, **_counted(hits[key])}
+            for key in sorted(hits, key=str)
+            if key[:2] == of
         ]
         sessions = selected[document["kind"], document["name"]]
         documents.append({**document, "rules": rules, "sessions": sessions})
@@ -92,7 +100,7 @@ def combine(answers: Answers) -> dict[str, JSON]:
         "default_access": whom[0]["default_access"],
         "unselected": {
             "sessions": sum(cast("int", one["unselected_sessions"]) for one in whom),
-            **_counted(hits.get((None, DEFAULT_ACCESS), nothing)),
+            **_counted(hits.get((ACCESS.name, None, DEFAULT_ACCESS), nothing)),
         },
         "shadow": list(_summed(told, "shadow", "policy", "rule", "effect").values()),
     }
@@ -105,17 +113,18 @@ def _summed(
     for one in told:
         for hit in cast("list[dict[str, JSON]]", one[what]):
             key = tuple(hit[name] for name in names)
-            found[key] = {**hit, **_add(found.get(key, {"hits": 0, "last_hit": None}), hit)}
+            found[key] = {**hit, **_add(found.get(key, {"hits": 0, "messages": 0, "last_hit": None}), hit)}
     return found
 
 
 def _counted(hit: Mapping[str, JSON]) -> dict[str, JSON]:
-    return {"hits": hit["hits"], "last_hit": hit["last_hit"]}
+    return {"hits": hit["hits"], "messages": hit["messages"], "last_hit": hit["last_hit"]}
 
 
 def _add(one: Mapping[str, JSON], other: Mapping[str, JSON]) -> dict[str, JSON]:
     times = [cast("float", hit["last_hit"]) for hit in (one, other) if hit["last_hit"] is not None]
     return {
         "hits": cast("int", one["hits"]) + cast("int", other["hits"]),
+        "messages": cast("int", one["messages"]) + cast("int", other["messages"]),
         "last_hit": max(times, default=None),
     }

@@ -107,7 +107,7 @@ DECISION: Final = of(
     text=TEXT,
 )
 #: How often, and when last.
-HITS: Final = of(hits=COUNT, last_hit=or_null(NUMBER))
+HITS: Final = of(hits=COUNT, messages=COUNT, last_hit=or_null(NUMBER))
 #: The policies in force.
 POLICIES: Final = of(
     digest=TEXT,
@@ -130,6 +130,7 @@ POLICIES: Final = of(
                     operations=listed(TEXT),
                     line=or_null(COUNT),
                     hits=COUNT,
+                    messages=COUNT,
                     last_hit=or_null(NUMBER),
                 )
             ),
@@ -137,8 +138,10 @@ POLICIES: Final = of(
     ),
     default=HITS,
     default_access={"enum": ["allow", "deny"]},
-    unselected=of(sessions=COUNT, hits=COUNT, last_hit=or_null(NUMBER)),
-    shadow=listed(of(policy=or_null(TEXT), rule=TEXT, effect=TEXT, hits=COUNT, last_hit=or_null(NUMBER))),
+    unselected=of(sessions=COUNT, hits=COUNT, messages=COUNT, last_hit=or_null(NUMBER)),
+    shadow=listed(
+        of(policy=or_null(TEXT), rule=TEXT, effect=TEXT, hits=COUNT, messages=COUNT, last_hit=or_null(NUMBER))
+    ),
 )
 #: A cluster.
 UPSTREAM: Final = of(

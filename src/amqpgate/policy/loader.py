@@ -28,6 +28,8 @@ MAX_FILES = 1000
 MAX_TOTAL_BYTES = 16 << 20
 _MAX_FOLDER_DEPTH = 8
 _ATTEMPTS = 5
+#: What holds the rules of a document, whatever its kind.
+_RULES = ("rules", "limits", "routes", "arguments")
 
 
 @frozen
@@ -143,8 +145,11 @@ def build(
 
 def _written(node: Node) -> Written:
     spec = node.entries.get("spec") if isinstance(node, Mapping) else None
-    rules = spec.entries.get("rules") if isinstance(spec, Mapping) else None
-    lines = tuple(rule.mark.line for rule in rules.items) if isinstance(rules, yamldoc.Sequence) else ()
+    lines: tuple[int, ...] = ()
+    for key in _RULES:
+        rules = spec.entries.get(key) if isinstance(spec, Mapping) else None
+        if isinstance(rules, yamldoc.Sequence):
+            lines = tuple(rule.mark.line for rule in rules.items)
     return Written(node.mark.file, node.mark.line, lines)
 
 

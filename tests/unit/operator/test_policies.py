@@ -31,6 +31,7 @@ spec: {subjects: [{user: a}], limits: [{id: each, messages: 1/s}]}
     access, rate = (cast("dict[str, Any]", placed(row, found.written)) for row in found.rows())
     assert (access["file"], access["line"]) == ("shop.yaml", 2)
     assert [(rule["id"], rule["line"]) for rule in access["rules"]] == [("first", 8), ("second", 10)]
-    assert (rate["file"], rate["line"], rate["rules"]) == ("shop.yaml", 14, [])
+    assert (rate["file"], rate["line"]) == ("shop.yaml", 14)
+    assert rate["rules"] == [{"id": "each", "effect": "delay", "operations": ["messages"], "line": 17}]
     unknown = cast("dict[str, Any]", placed(next(iter(found.rows())), {}))
     assert (unknown["file"], unknown["line"], unknown["rules"][1]["line"]) == (None, None, None)

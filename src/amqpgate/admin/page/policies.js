@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { ago, byId, h, nothing, pill, plural, setText, sync } from "./dom.js";
 
 export const SECONDS = 4;
+const EFFECTS = { allow: "good", deny: "bad", delay: "wait", reject: "bad", close: "bad" };
 const MODES = { enforce: "good", shadow: "wait", off: "" };
 
 export async function ask() {
@@ -50,22 +51,27 @@ function draw(answer) {
 }
 
 function summary(policy) {
-  if (policy.rules.length) return `${plural(policy.rules.length, "rule")} · ${plural(policy.rules.reduce((sum, rule) => sum + rule.hits, 0), "decision")}`;
-  const parts = policy.limits ?? policy.routes ?? [];
-  return parts.length ? parts.join(", ") : "";
+  if (!policy.rules.length) return "";
+  const sum = (what) => policy.rules.reduce((all, rule) => all + rule[what], 0);
+  return [plural(policy.rules.length, "rule"), ...did({ hits: sum("hits"), messages: sum("messages") })].join(" · ");
+}
+
+// What a rule did: decisions, and messages that passed by those.
+function did(rule) {
+  return [plural(rule.hits, "decision"), ...(rule.messages ? [plural(rule.messages, "message")] : [])];
 }
 
 function rules(policy) {
   if (!policy.rules.length) return [];
-  const most = Math.max(1, ...policy.rules.map((rule) => rule.hits));
+  const most = Math.max(1, ...policy.rules.map((rule) => rule.hits + rule.messages));
   return [
     h("ul", { class: "rules" }, ...policy.rules.map((rule) => {
-      const bar = h("meter", { min: 0, max: most, value: rule.hits, "aria-label": `decisions of ${rule.id}` });
+      const bar = h("meter", { min: 0, max: most, value: rule.hits + rule.messages, "aria-label": `use of ${rule.id}` });
       return h("li", {},
-        pill(rule.effect === "allow" ? "good" : "bad", rule.effect),
-        h("span", { class: "grow" }, h("span", { class: "rule" }, rule.id), " ", h("span", { class: "hint" }, `${rule.operations.join(", ")}${rule.line === null ? "" : ` · line ${rule.line}`}`)),
+        pill(EFFECTS[rule.effect] ?? "", rule.effect),
+        h("span", { class: "grow" }, h("span", { class: "rule" }, rule.id), " ", h("span", { class: "hint" }, [...(rule.operations.length ? [rule.operations.join(", ")] : []), ...(rule.line === null ? [] : [`line ${rule.line}`])].join(" · "))),
         bar,
-        h("span", { class: "side" }, `${plural(rule.hits, "decision")} · ${ago(rule.last_hit)}`));
+        h("span", { class: "side" }, [...did(rule), ago(rule.last_hit)].join(" · ")));
     })),
   ];
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from amqpgate.gateway.observers.services import GatewayObservers
+from amqpgate.gateway.observers.stats.rule_messages import MessagesByRule
 from amqpgate.gateway.observers.stats.session import StatsFactory
 from amqpgate.gateway.observers.tap.factory import TapFactory
 from amqpgate.gateway.observers.trace.factory import TraceFactory
@@ -18,7 +19,7 @@ Make: TypeAlias = Callable[[GatewayObservers], ObserverFactory | None]
 
 #: Each gives the factory of one gateway; None: it needs none.
 OBSERVERS: tuple[Make, ...] = (
-    lambda gateway: StatsFactory(gateway.reports, gateway.ended),
+    lambda gateway: StatsFactory(gateway.reports, gateway.ended, MessagesByRule(gateway.decisions.passed)),
     lambda gateway: TapFactory(gateway.taps),
     lambda gateway: gateway.audit,
     lambda gateway: None if gateway.tracer is None else TraceFactory(gateway.tracer),

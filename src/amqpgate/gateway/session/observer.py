@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from enum import Flag, auto
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.scanner import Flow
@@ -40,6 +40,10 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 ObserverT = TypeVar("ObserverT", bound="SessionObserver")
+
+#: A rule of a policy: the policy's kind and name, and the rule's id. Of an access policy the name is None
+#: where no rule has decided.
+RuleKey: TypeAlias = "tuple[str, str | None, str]"
 
 #: Messages that the broker sends to the client.
 Sent = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
@@ -167,6 +171,12 @@ class SessionObserver:
 
     def allowed(self, operation: Operation, verdict: Verdict) -> None:
         """A policy allows an operation, or those publishes that are like it."""
+
+    def used(self, rule: RuleKey) -> None:
+        """A rule of another kind than access has decided about a request, or about all messages of a flow."""
+
+    def carries(self, rule: RuleKey, flow: Flow) -> None:
+        """A rule has decided about all messages of a flow, which is about to be installed."""
 
     def would_differ(self, operation: Operation, verdict: Verdict) -> None:
         """A policy that is not enforced would have decided so."""

@@ -29,12 +29,13 @@ from amqpgate.gateway.session.publish_denial import (
     ReturnedPublish,
 )
 from amqpgate.gateway.session.rewriter import fitting, refusal_of
-from amqpgate.gateway.session.session_policies import SessionPolicies, may_delay, tell_adapted
+from amqpgate.gateway.session.session_policies import SessionPolicies, may_delay, tell_adapted, tell_used
 from amqpgate.policy import Operation, Peek, Verdict, denial_text
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
+from amqpgate.policy.kinds.access import ACCESS
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.values import define
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
@@ -127,7 +128,7 @@ class PublishHandler:
         ``peek`` says which must be shown in any case. ``is_bridged``: the client speaks another version.
         """
         session_policies = self.session_policies
-        verdict, rules = UNRESTRICTED, None
+        verdict, judged, rules = UNRESTRICTED, None, None
         operation = self._operation(method)
         if not session_policies.access.is_unrestricted:
             verdict, judged, rules = session_policies.admit(operation)
@@ -155,7 +156,11 @@ class PublishHandler:
         message = Message(channel, method, operation, verdict)
         if session_policies.watchers:
             peek = session_policies.peek(message, peek)
+        # Where each is judged by itself, or by rules of the data path, the flow has no rule of its own.
+        is_alike = rules is None and (judged is None or not judged.always)
         flow = session_policies.limits.flow(peek, rules)
+        if is_alike and verdict.policy is not None:
+            tell_used(session_policies, (ACCESS.name, verdict.policy, verdict.rule), flow)
         if rewrite is not None:
             flow.rewrite_by(rewrite)
         if session_policies.watchers:

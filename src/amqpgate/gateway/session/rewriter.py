@@ -25,6 +25,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Rewrite
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session.observer import RuleKey
 from amqpgate.gateway.session.publish_rewrite import publish_rewrite
 from amqpgate.gateway.session.transform import (
     Sent,
@@ -38,6 +39,7 @@ from amqpgate.gateway.session.transform import (
 from amqpgate.policy import Peek, Principal, Transform
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.policy.engine.naming import NotTransformedError
+from amqpgate.policy.kinds.transform import TRANSFORM
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.values import define
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
@@ -53,6 +55,8 @@ class Rewriter:
     principal: Principal
     #: Told of the channel and the method that the transform denies, and why.
     on_denied: Callable[[int, Method, NotTransformedError], None]
+    #: Told of each rule that is about a method.
+    on_used: Callable[[RuleKey], None]
     _relay: Relay = attrs.field(init=False)
     #: Channel number to the method whose content header comes next from the broker.
     _waiting: dict[int, Sent] = attrs.field(factory=dict, init=False)
@@ -79,9 +83,13 @@ class Rewriter:
         ):
             operation = operation_of(method, self.principal, last_queue)
         try:
-            return method_up(self.transform, method, operation, last_queue)
+            changed = method_up(self.transform, method, operation, last_queue)
         except NotTransformedError as error:
             raise self._refused(error, channel, method) from None
+        if operation is not None and not operation.passive:
+            for one in self.transform.arguments_for(operation):
+                self.on_used((TRANSFORM.name, one.policy, one.rule.id))
+        return changed
 
     def admit(self, channel: int, method: amqp.BasicPublish) -> Peek:
         """Which messages like this one must be shown. Raises `ProtocolViolation` if none may pass."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import attrs
@@ -15,7 +16,7 @@ from amqpgate.gateway.session.compatibility import Adapted, adapted
 from amqpgate.gateway.session.delays import Delays
 from amqpgate.gateway.session.durable_instead import DurableInstead
 from amqpgate.gateway.session.header_rules import header_rules
-from amqpgate.gateway.session.observer import Denial, Message, Sees, SessionObserver
+from amqpgate.gateway.session.observer import Denial, Message, RuleKey, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.rewriter import Rewriter, refusal_of
 from amqpgate.policy import (
@@ -29,6 +30,7 @@ from amqpgate.policy import (
     Verdict,
 )
 from amqpgate.policy.engine.naming import NotTransformedError
+from amqpgate.policy.kinds.access import ACCESS
 from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -86,7 +88,7 @@ class SessionPolicies:
 
     def transform_by(self, transform: Transform) -> Rewriter:
         """The session's messages are changed so, from now on."""
-        self.rewriter = Rewriter(transform, self.principal, self.not_transformed)
+        self.rewriter = Rewriter(transform, self.principal, self.not_transformed, partial(tell_used, self))
         return self.rewriter
 
     def adapt_by(self, compatibility: Compatibility | None, claims: Claiming | None = None) -> None:
@@ -258,6 +260,18 @@ class SessionPolicies:
         """A transform policy denies what it cannot, or may not, change."""
         for observer in self.observers:
             observer.not_transformed(channel, method, why)
+
+
+def tell_used(policies: SessionPolicies, rule: RuleKey, flow: Flow | None = None) -> None:
+    """A rule has decided about a request, or about all messages of ``flow``: its observers are told.
+
+    An access policy's decisions are told by `SessionPolicies.judge`.
+    """
+    for observer in policies.observers:
+        if rule[0] != ACCESS.name:
+            observer.used(rule)
+        if flow is not None:
+            observer.carries(rule, flow)
 
 
 def tell_adapted(policies: SessionPolicies, channel: int, method: Method, result: Adapted) -> None:

@@ -35,7 +35,7 @@ from amqpgate.policy.kinds.audit_document import (
     Redact,
 )
 from amqpgate.policy.kinds.audit_findings import findings
-from amqpgate.policy.kinds.kind import PolicyKind, SessionSelection, by_subjects, rule_variables
+from amqpgate.policy.kinds.kind import PolicyKind, Row, SessionSelection, by_subjects, rule_variables
 from amqpgate.values import frozen
 
 if TYPE_CHECKING:
@@ -210,6 +210,15 @@ def _decision(policy: AuditPolicy, rule: AuditRule) -> AuditDecision:
     )
 
 
+def _row(policy: AuditPolicy) -> Row:
+    return {
+        "rules": [
+            {"id": rule.id, "effect": rule.level, "operations": [str(one) for one in rule.operations]}
+            for rule in policy.spec.rules
+        ]
+    }
+
+
 def _attribute(name: PropertyName) -> str:
     """``contentType`` to ``content_type``."""
     return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
@@ -220,6 +229,6 @@ AUDIT: Final = PolicyKind(
     subjects=by_subjects,
     compile=session_audit,
     variables=rule_variables,
-    row=lambda _: {},
+    row=_row,
     findings=findings,
 )

@@ -342,6 +342,15 @@ def _row(policy: RatePolicy) -> Row:
     return {
         "enforce_percent": policy.spec.enforce_percent,
         "limits": [limit.id for limit in policy.spec.limits],
+        "rules": [
+            {
+                "id": limit.id,
+                "effect": limit.action,
+                "operations": [name for name, _ in limit.rates]
+                + ["concurrent"] * (limit.concurrent is not None),
+            }
+            for limit in policy.spec.limits
+        ],
     }
 
 

@@ -27,7 +27,13 @@ def session_route(session: SessionSelection[RoutePolicy]) -> Chosen:
 
 
 def _row(policy: RoutePolicy) -> Row:
-    return {"routes": [route.id for route in policy.spec.routes]}
+    return {
+        "routes": [route.id for route in policy.spec.routes],
+        "rules": [
+            {"id": route.id, "effect": "route", "operations": ["connection.open"]}
+            for route in policy.spec.routes
+        ],
+    }
 
 
 def _check(documents: Sequence[Placed[RoutePolicy]]) -> None:

@@ -18,7 +18,14 @@ from amqpgate.policy.engine.operations import OPERATIONS, Operation
 from amqpgate.policy.engine.subjects import Subject
 from amqpgate.policy.kinds.common import Metadata, check_ids
 from amqpgate.policy.kinds.finding import Finding
-from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, SessionSelection, by_subjects, rule_variables
+from amqpgate.policy.kinds.kind import (
+    FolderCheck,
+    PolicyKind,
+    Row,
+    SessionSelection,
+    by_subjects,
+    rule_variables,
+)
 from amqpgate.policy.kinds.pattern_findings import about_wildcards
 from amqpgate.values import frozen
 from amqpgate.yamldoc import Invalid, Ratio, between, doc, not_empty
@@ -138,6 +145,15 @@ def session_traces(session: SessionSelection[TracePolicy]) -> SessionTraces | No
     return SessionTraces(FirstMatch.of(rules, session.values)) if rules else None
 
 
+def _row(policy: TracePolicy) -> Row:
+    return {
+        "rules": [
+            {"id": rule.id, "effect": "trace", "operations": [str(one) for one in rule.operations]}
+            for rule in policy.spec.rules
+        ]
+    }
+
+
 def _findings(folder: FolderCheck[TracePolicy]) -> Iterator[Finding]:
     """Wildcards that mean themselves."""
     for placed in folder.documents:
@@ -151,6 +167,6 @@ TRACE: Final = PolicyKind(
     subjects=by_subjects,
     compile=session_traces,
     variables=rule_variables,
-    row=lambda _: {},
+    row=_row,
     findings=_findings,
 )

@@ -10,7 +10,7 @@ from typing import Final
 
 from amqpgate.policy.engine.matching import MAX_BYTES, variables_in
 from amqpgate.policy.kinds.finding import Finding
-from amqpgate.policy.kinds.kind import FolderCheck, Placed, PolicyKind, by_subjects
+from amqpgate.policy.kinds.kind import FolderCheck, Placed, PolicyKind, Row, by_subjects
 from amqpgate.policy.kinds.transform_document import RenamingSpec, TransformPolicy
 from amqpgate.policy.kinds.transform_set import session_transform
 
@@ -39,10 +39,19 @@ def _about_room(placed: Placed[TransformPolicy]) -> Iterator[Finding]:
         )
 
 
+def _row(policy: TransformPolicy) -> Row:
+    return {
+        "rules": [
+            {"id": rule.id, "effect": "change", "operations": list(rule.operations)}
+            for rule in policy.spec.arguments
+        ]
+    }
+
+
 TRANSFORM: Final = PolicyKind(
     document=TransformPolicy,
     subjects=by_subjects,
     compile=session_transform,
-    row=lambda _: {},
+    row=_row,
     findings=_findings,
 )

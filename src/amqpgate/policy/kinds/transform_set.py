@@ -47,6 +47,8 @@ class SessionDeniedError(AmqpgateError):
 class CompiledArguments:
     """One rule about arguments, as it holds for one session."""
 
+    #: Of the policy.
+    policy: str
     rule: ArgumentRule
     add: Mapping[str, PlainGiven]
     force: Mapping[str, PlainGiven]
@@ -140,6 +142,7 @@ def session_transform(session: SessionSelection[TransformPolicy]) -> Transform |
         _naming(policies, values),
         tuple(
             CompiledArguments(
+                policy.metadata.name,
                 rule,
                 _plain(policy, rule.add, values),
                 _plain(policy, rule.force, values),

@@ -17,6 +17,7 @@ import pytest
 
 from amqpgate.datapath.build import COMPILED
 from amqpgate.datapath.scanner import FlowTable
+from amqpgate.gateway.observers.stats.session import StatsObserver
 from amqpgate.gateway.session.session import Session
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
@@ -107,6 +108,12 @@ def test_a_session_that_has_published_is_small(make_stage: Callable[..., Stage])
     held = held_by(session, other, stage)
     count = held.pop("objects")
     assert count <= 21, held
-    assert sum(held.values()) <= 2096, held
-    assert "Flow" in held
+    assert sum(held.values()) <= 1904, held
+    # Its flow is known to the statistics as well, which say by which rule its messages pass.
+    (watching,) = [one for one in session.session_policies.observers if isinstance(one, StatsObserver)]
+    (told,) = [one for key, one in watching.factory.messages.sessions.items() if key == session.id]
+    (rule,) = told.rules
+    (flow,) = rule.flows
+    kept = [told, told.rules, rule, rule.rule, rule.flows, flow]
+    assert sum(-(-sys.getsizeof(one) // 16) * 16 for one in kept) <= 688, kept
     assert not {"SessionChannel", "OperationLimits", "Consumers", "bytes"} & held.keys()

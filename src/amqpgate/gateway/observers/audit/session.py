@@ -33,11 +33,12 @@ from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, Se
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.publish import size_of
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.session_policies import tell_used
 from amqpgate.policy import Operation, Peek, PolicySet, SharedLimit, Verdict
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.from_method import content_of, entries_of, operation_of
 from amqpgate.policy.engine.naming import NotTransformedError
-from amqpgate.policy.kinds.audit import BEYOND, AuditDecision
+from amqpgate.policy.kinds.audit import AUDIT, BEYOND, AuditDecision
 from amqpgate.telemetry.audit.rows import LARGEST, AuditRow
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -92,12 +93,20 @@ class AuditObserver(SessionObserver):
             # There is nothing of its last use.
             self._channels.pop(channel, None)
         kind = None
-        if not self.writer.decide(operation).is_silent:
+        decision = self._decide(operation)
+        if not decision.is_silent:
             kind = kind_of(operation, verdict)
             self.writer.count(kind)
         if state is not None and method.INDEX in CHANGES:
             waiting = self._channels.setdefault(channel, ChannelAudit())
             self._changed(waiting.asked(method, None if operation.passive else kind))
+
+    def _decide(self, operation: Operation, flow: Flow | None = None) -> AuditDecision:
+        """How much is written down of a request, or of all messages of ``flow``; the rule is used."""
+        decision = self.writer.decide(operation)
+        if decision.policy is not None and decision.rule is not None:
+            tell_used(self.session.session_policies, (AUDIT.name, decision.policy, decision.rule), flow)
+        return decision
 
     def _judgement(self, channel: int, method: Method) -> tuple[Verdict, Operation]:
         """What the policies say of a method that is dealt with. Those that deny nothing were not asked."""
@@ -142,7 +151,7 @@ class AuditObserver(SessionObserver):
             queue = None if state is None else _queue_of(state, method.consumer_tag)
             flow.meter = self._meter_of(method, queue)
         elif operation is not None:
-            decision = self.writer.decide(operation)
+            decision = self._decide(operation, flow)
             if decision.is_silent:
                 return
             kind = kind_of(operation, message.verdict)
@@ -232,6 +241,7 @@ class AuditObserver(SessionObserver):
     # -- what is refused ---------------------------------------------------------------------
 
     def denied(self, denial: Denial) -> None:
+        self._decide(denial.operation)
         self.writer.denied(denial.verdict, denial.operation)
 
     def would_differ(self, operation: Operation, verdict: Verdict) -> None:

@@ -1,7 +1,7 @@
 """What policies have decided, for operators: how often each rule did, and the last refusals.
 
-Of requests that the data path passes by a flow nothing is counted here: the rule has decided once, for all
-messages of a session with these arguments.
+Of requests that the data path passes by a flow the rule has decided once, for all messages of a session with
+these arguments. The data path has counted them, and `rule_messages` reads that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
+from amqpgate.gateway.session.observer import RuleKey
 from amqpgate.logs import without_passwords
-from amqpgate.policy import Operation, Principal, Verdict, denial_text
+from amqpgate.policy import Operation, Principal, SharedLimit, Verdict, denial_text
+from amqpgate.policy.kinds.access import ACCESS
+from amqpgate.policy.kinds.rate import RATE
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.events import Events
 from amqpgate.values import define, frozen
@@ -64,14 +67,21 @@ class Hits:
     """Of one rule."""
 
     count: int = 0
+    #: That passed since it had decided about all those like them.
+    messages: int = 0
+    #: When it decided last, or was seen to have decided about more messages.
     last: float | None = None
 
     def add(self, now: float) -> None:
         self.count += 1
         self.last = now
 
+    def passed(self, messages: int, now: float) -> None:
+        self.messages += messages
+        self.last = now
+
     def shown(self) -> dict[str, JSON]:
-        return {"hits": self.count, "last_hit": self.last}
+        return {"hits": self.count, "messages": self.messages, "last_hit": self.last}
 
 
 @define(eq=False)
@@ -81,8 +91,7 @@ class Decisions:
     events: Events
     #: Since when hits are counted: others count anew when other policies come into force.
     since: float = attrs.field(factory=time.time, init=False)
-    #: By policy and rule.
-    hits: dict[tuple[str | None, str], Hits] = attrs.field(factory=dict, init=False)
+    hits: dict[RuleKey, Hits] = attrs.field(factory=dict, init=False)
     #: What policies that are not enforced would have decided otherwise, by policy, rule and effect.
     differences: dict[tuple[str | None, str, str], Hits] = attrs.field(factory=dict, init=False)
     #: Operations that policies have denied since the start.
@@ -100,13 +109,28 @@ class Decisions:
 
     def allowed(self, verdict: Verdict) -> None:
         """A rule allows an operation."""
-        self.hits.setdefault((verdict.policy, verdict.rule), Hits()).add(time.time())
+        self.used((ACCESS.name, verdict.policy, verdict.rule))
+
+    def used(self, rule: RuleKey) -> None:
+        """A rule has decided."""
+        self.hits.setdefault(rule, Hits()).add(time.time())
+
+    def passed(self, rule: RuleKey, messages: int) -> None:
+        """So many messages more have passed by what a rule has decided."""
+        self.hits.setdefault(rule, Hits()).passed(messages, time.time())
+
+    def limited(self, limit: SharedLimit) -> None:
+        """A limit did something, or would have."""
+        if limit.enforced:
+            self.used((RATE.name, limit.policy, limit.limit))
+        else:
+            self.differences.setdefault((limit.policy, limit.limit, limit.action), Hits()).add(time.time())
 
     def denied(self, verdict: Verdict, operation: Operation, session: str, text: str) -> None:
         """A policy denies one; ``text`` is what the client reads."""
         now = time.time()
         self.denials += 1
-        self.hits.setdefault((verdict.policy, verdict.rule), Hits()).add(now)
+        self.used((ACCESS.name, verdict.policy, verdict.rule))
         self._keep(now, "denied", verdict, operation, session, text)
 
     def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:

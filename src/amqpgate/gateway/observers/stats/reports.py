@@ -17,6 +17,7 @@ from amqpgate.gateway.session.session import Session
 from amqpgate.logs import about, without_passwords
 from amqpgate.policy import Operation, Principal, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
+from amqpgate.policy.kinds.compatibility import COMPATIBILITY
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.metrics import Metrics
@@ -76,6 +77,7 @@ class Reports:
         """A compatibility policy changes a request so."""
         for item in items:
             self.metrics.adapted(policy, item)
+            self.decisions.used((COMPATIBILITY.name, policy, item))
 
     def not_transformed(self, method: Method, why: NotTransformedError, principal: Principal) -> None:
         """A transform policy refuses what it cannot, or may not, change."""
@@ -148,6 +150,7 @@ class Reports:
             self.metrics.waited(limit.policy, limit.limit)
         else:
             self.metrics.limited(limit.policy, limit.limit, happened.value, enforced=limit.enforced)
+        self.decisions.limited(limit)
 
 
 def _about(operation: Operation, verdict: Verdict, session: str) -> Mapping[str, object]:

@@ -9,16 +9,19 @@ from typing import Final
 
 import attrs
 
+from amqpgate.datapath.scanner import Flow
 from amqpgate.gateway.observers.stats.bindings import CHANGES, SessionBindings
 from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
 from amqpgate.gateway.observers.stats.reports import Reports, log
+from amqpgate.gateway.observers.stats.rule_messages import MessagesByRule
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.session.compatibility import Adapted
-from amqpgate.gateway.session.observer import Denial, SessionObserver
+from amqpgate.gateway.session.observer import Denial, RuleKey, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import Operation, PolicySet, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
+from amqpgate.policy.kinds.route import ROUTE
 from amqpgate.telemetry.faults import contained
 from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -48,7 +51,9 @@ class StatsObserver(SessionObserver):
     def opened_from(self, address: str, upstream: str) -> None:
         """The session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
         self._address = address
-        reports = self.factory.reports
+        reports, choice = self.factory.reports, self.session.facts.choice
+        if choice is not None:
+            reports.decisions.used((ROUTE.name, choice.policy, choice.route.id))
         if reports.decisions.events.listeners or log.isEnabledFor(logging.DEBUG):
             reports.opened(self.session, address, upstream)
 
@@ -58,6 +63,22 @@ class StatsObserver(SessionObserver):
 
     def denied(self, denial: Denial) -> None:
         self.factory.reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
+
+    def used(self, rule: RuleKey) -> None:
+        self.factory.reports.decisions.used(rule)
+
+    def carries(self, rule: RuleKey, flow: Flow) -> None:
+        self.factory.messages.carry(rule, flow, self.session)
+
+    @contained(PART, None)
+    def tell_messages(self) -> None:
+        """Tell which rules messages have passed by since it was told last."""
+        self.factory.messages.take(self.session)
+
+    @contained(PART, None)
+    def follow(self) -> None:
+        """Other policies hold from now on."""
+        self.factory.messages.begin_anew(self.session)
 
     def would_differ(self, operation: Operation, verdict: Verdict) -> None:
         self.factory.reports.would_differ(verdict, operation, self.session.id)
@@ -98,6 +119,8 @@ class StatsObserver(SessionObserver):
 
     def closed(self, outcome: str) -> None:
         self._count()
+        self.tell_messages()
+        self.factory.messages.forget(self.session)
         self.look(self.factory.reports.metrics.confirmed)
         # Those that it had named by the broker are exclusive, as a rule, and end with the connection.
         self.factory.reports.bindings.forget(self.session.principal.vhost, self.session.channels.owned or ())
@@ -118,6 +141,7 @@ class StatsFactory:
     reports: Reports
     #: What the sessions that are over have passed.
     ended: SessionTotals
+    messages: MessagesByRule
 
     def looks_on(self, policies: PolicySet) -> bool:
         return True
@@ -125,4 +149,7 @@ class StatsFactory:
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver:
-        return before or StatsObserver(self, session)
+        if not isinstance(before, StatsObserver):
+            return StatsObserver(self, session)
+        before.follow()
+        return before

@@ -28,12 +28,14 @@ from amqpgate.gateway.observers.trace.injection import ADDED, header_at, injecte
 from amqpgate.gateway.observers.trace.session_spans import SessionSpans, StampedKind, TracedMessage
 from amqpgate.gateway.observers.trace.tracer import Tracer, identity, peer_of
 from amqpgate.gateway.observers.trace.under_way import UnderWay
-from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver
+from amqpgate.gateway.session.observer import Denial, Message, Release, RuleKey, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Turn
 from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.session_policies import tell_used
 from amqpgate.policy import OPERATIONS, Operation, Peek, SessionTraces, TraceDecision
 from amqpgate.policy.engine.from_method import operation_of
+from amqpgate.policy.kinds.trace import TRACE
 from amqpgate.telemetry.tracing.open_span import OpenSpan
 from amqpgate.telemetry.tracing.semconv import DENIED, THROTTLED
 from amqpgate.telemetry.tracing.spans import Sort
@@ -145,6 +147,8 @@ class TraceObserver(SessionObserver):
 
     def meters(self, message: Message, flow: Flow) -> None:
         decision, method, session = self._decision(message), message.method, self.session
+        if decision is not None:
+            tell_used(session.session_policies, _key(decision), flow)
         if (
             decision is not None
             and isinstance(method, amqp.BasicPublish)
@@ -294,6 +298,12 @@ class TraceObserver(SessionObserver):
             return None
         operation = operation_of(method, self.session.principal, last_queue)
         decision = self._decide(operation)
+        if decision is not None:
+            tell_used(self.session.session_policies, _key(decision))
         if decision is None or not self.spans.is_chosen(decision) or not self.under_way.has_room():
             return None
         return self.spans.operation(operation, decision, since)
+
+
+def _key(decision: TraceDecision) -> RuleKey:
+    return TRACE.name, decision.policy, decision.rule

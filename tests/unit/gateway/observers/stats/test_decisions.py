@@ -52,8 +52,8 @@ def test_hits_begin_anew_with_other_policies_and_no_others() -> None:
     decisions.use("one")
     since = decisions.since
     hits = {key: hit.count for key, hit in decisions.hits.items()}
-    assert hits == {("orders", "yes"): 3, ("orders", "no"): 1}
-    assert decisions.hits["orders", "yes"].last is not None
+    assert hits == {("AccessPolicy", "orders", "yes"): 3, ("AccessPolicy", "orders", "no"): 1}
+    assert decisions.hits["AccessPolicy", "orders", "yes"].last is not None
     assert [hit.count for hit in decisions.differences.values()] == [1]
     decisions.use("two")
     assert (decisions.hits, decisions.differences) == ({}, {})
