@@ -86,7 +86,6 @@ def test_threads_that_ask_at_once_all_get_it() -> None:
     )
 
 
-
 def test_metrics_are_written_without_servers_of_http() -> None:
     assert (
         told(
