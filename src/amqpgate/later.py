@@ -8,12 +8,11 @@ gets a stand-in, which becomes the module with the first name that is looked up 
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import threading
 from _operator import _compare_digest
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -50,27 +49,6 @@ def loading() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(young, middle, old)
-
-
-def import_trio() -> None:
-    """Import trio without a search for the C library, which gives names to its threads: that runs another
-    program, and modules that nobody else asks for. What is loaded already stays as it is.
-    """
-    if "trio" in sys.modules or "ctypes.util" in sys.modules:
-        return
-    import ctypes
-
-    is_gnu = False
-    with suppress(ValueError, OSError):
-        is_gnu = bool(os.confstr("CS_GNU_LIBC_VERSION"))
-    util = ModuleType("ctypes.util")
-    # Elsewhere trio tries the name that others have.
-    util.__dict__["find_library"] = lambda _name: "libc.so.6" if is_gnu else None
-    sys.modules["ctypes.util"] = ctypes.__dict__["util"] = util
-    try:
-        import_module("trio")
-    finally:
-        del sys.modules["ctypes.util"], ctypes.__dict__["util"]
 
 
 class _StandIn(ModuleType):

@@ -86,30 +86,6 @@ def test_threads_that_ask_at_once_all_get_it() -> None:
     )
 
 
-def test_trio_names_its_threads_and_runs_no_program_for_that() -> None:
-    assert (
-        told(
-            """
-        import sys, threading
-        from pathlib import Path
-        from amqpgate.later import import_trio
-        ran = []
-        sys.addaudithook(lambda event, of: ran.append(of) if event == "subprocess.Popen" else None)
-        import_trio()
-        import trio
-
-        def ask():
-            return Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text()
-
-        print(trio.run(trio.to_thread.run_sync, ask)[:8], ran, "ctypes.util" in sys.modules)
-        import ctypes.util
-        print(bool(ctypes.util.find_library("c")))
-        """
-        )
-        == "ask from [] False\nTrue\n"
-    )
-
-
 def test_metrics_are_written_without_servers_of_http() -> None:
     assert (
         told(

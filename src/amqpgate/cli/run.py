@@ -14,7 +14,7 @@ import click
 from amqpgate.cli.child import in_child
 from amqpgate.cli.claims import claimed
 from amqpgate.cli.failures import WRONG, Failure, ensure_free, reported
-from amqpgate.later import OF_FEW, OF_OPENSSL, import_trio, later, loading
+from amqpgate.later import OF_FEW, OF_OPENSSL, later, loading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -172,8 +172,7 @@ def _serve(settings: Settings, take_over: bool) -> int:
     from amqpgate import logs
     from amqpgate.telemetry.prometheus import import_prometheus
 
-    # Before anybody else imports them.
-    import_trio()
+    # Before anybody else imports it.
     import_prometheus()
 
     from amqpgate.app.worker_rpc import VARIABLE

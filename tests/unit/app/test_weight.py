@@ -65,9 +65,8 @@ HEAVY = frozenset(
         # OpenSSL, which who speaks no TLS asks nothing of; servers and clients of HTTP.
         "_ssl", "_hashlib", "http.server", "http.client", "urllib.request", "wsgiref", "socketserver",
         "email",
-        # For names that are not ASCII, files for a while, answers that are packed; and how trio looks for
-        # the C library.
-        "idna.core", "encodings.idna", "_bz2", "_lzma", "zlib", "ctypes.util",
+        # For names that are not ASCII, files for a while, answers that are packed.
+        "idna.core", "encodings.idna", "_bz2", "_lzma", "zlib",
         # Of Python's own.
         "asyncio", "multiprocessing", "importlib.metadata", "xml",
         # Other versions of AMQP, the embedded broker, what only the command line shows.

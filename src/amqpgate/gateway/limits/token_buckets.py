@@ -351,11 +351,10 @@ class TokenBuckets:
             self._drop(next(iter(self._left)))
 
     def _use(self, limit: SharedLimit, now: float) -> SharedBucket:
-        if limit in self._used:
-            share, users = self._used[limit]
-        else:
-            share = self._left.pop(limit) if limit in self._left else self._share(limit, now)
-            users = 0
+        used = self._used.get(limit)
+        if used is None:
+            used = self._left.pop(limit, None) or self._share(limit, now), 0
+        share, users = used
         self._used[limit] = share, users + 1
         return share
 
