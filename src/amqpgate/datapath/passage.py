@@ -192,9 +192,7 @@ class Passage:
         """Of ``data`` that the scanner passed, only whole messages go to the link now."""
         if not pooled.staging:
             quiet = quiet_end(data, spans)
-            pooled.pass_on(
-                b"".join(data[first : min(last, quiet)] for first, last in spans if first < quiet)
-            )
+            pooled.pass_on(b"".join(data[first : min(last, quiet)] for first, last in spans if first < quiet))
             spans[:] = [(max(first, quiet), last) for first, last in spans if last > quiet]
         pooled.hold()
 
