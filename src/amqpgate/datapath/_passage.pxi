@@ -139,6 +139,7 @@ cdef class Passage:
         cdef PooledEndpoint pooled
         cdef Lane lane = endpoint.lane
         cdef bint again, is_whole
+        cdef const unsigned char* data
         while True:
             n = 0
             self.made.size = 0
@@ -146,6 +147,13 @@ cdef class Passage:
             pos = self.passed = at[0]
             peer = endpoint.peer
             pooled = <PooledEndpoint>peer if peer.role == POOLED else None
+            data = self.scratch
+            if self.made.size:
+                # It is all that goes on.
+                data = self.made.data
+                spans[0].start = 0
+                spans[0].stop = self.made.size
+                n = 1
             if pooled is not None:
                 pooled.prepare(spans, n)
                 is_whole = (result == V_MORE and is_quiet) or (
@@ -155,18 +163,16 @@ cdef class Passage:
                     and not lane.channels.half_way(lane.upward)
                 )
                 if not is_whole:
-                    self.stage(pooled, spans, n)
+                    self.stage(pooled, data, spans, n)
                 elif not held(pooled.stage):
                     pooled.staging = False
             try:
                 for i in range(n):
-                    peer.put_bytes(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
-                if self.made.size:
-                    peer.put_bytes(self.made.data, self.made.size)
+                    peer.put_bytes(data + spans[i].start, spans[i].stop - spans[i].start)
             finally:
                 if self.captured:
                     self.hand_over(endpoint)
-            if n or self.made.size:
+            if n:
                 endpoint.rewritten = self.made.size != 0
                 self.sent(peer)
             if pooled is not None:
@@ -226,16 +232,16 @@ cdef class Passage:
         endpoint.relay.handler.captured(endpoint.side, captured)
         return 0
 
-    cdef int stage(self, PooledEndpoint pooled, Span* spans, int n) except -1:
-        """Of what the scanner passed, only whole messages go to the link now; what is left is in ``spans``."""
+    cdef int stage(self, PooledEndpoint pooled, const unsigned char* data, Span* spans, int n) except -1:
+        """Of ``data`` that the scanner passed, only whole messages go to the link now; what is left is in ``spans``."""
         cdef Py_ssize_t quiet, stop
         cdef int i
         if not pooled.staging:
-            quiet = quiet_end(self.scratch, spans, n)
+            quiet = quiet_end(data, spans, n)
             for i in range(n):
                 stop = min(spans[i].stop, quiet)
                 if spans[i].start < stop:
-                    pooled.put_bytes(self.scratch + spans[i].start, stop - spans[i].start)
+                    pooled.put_bytes(data + spans[i].start, stop - spans[i].start)
                     spans[i].start = stop
         pooled.staging = True
         return 0

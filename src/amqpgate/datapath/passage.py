@@ -113,23 +113,24 @@ class Passage:
             peer = endpoint.peer
             pooled = peer.as_pooled
             is_whole = True
+            data, is_rewritten = scratch, bool(made)
+            if made:
+                # It is all that goes on.
+                data = memoryview(bytes(made))
+                spans.append((0, len(made)))
+                made.clear()
             if pooled is not None:
                 is_whole = (result is ScanResult.MORE and is_quiet) or (
                     result not in _INSIDE and not lane.channels.is_half_way(lane.side)
                 )
                 if not is_whole:
-                    self._stage(pooled, spans)
+                    self._stage(pooled, data, spans)
                 elif not pooled.stage:
                     pooled.release()
             try:
                 if spans:
-                    endpoint.rewritten = False
-                    self._put(peer, spans)
-                elif made:
-                    endpoint.rewritten = True
-                    peer.put(bytes(made))
-                    made.clear()
-                    self.sent(peer)
+                    endpoint.rewritten = is_rewritten
+                    self._put(peer, data, spans)
             finally:
                 if captured:
                     self._schedule.begin_timed()
@@ -174,26 +175,24 @@ class Passage:
                 continue
             pos = stop
 
-    def _put(self, peer: PlainRelayEndpoint, spans: list[tuple[int, int]]) -> None:
-        """Give it what the scanner passed."""
+    def _put(self, peer: PlainRelayEndpoint, data: memoryview, spans: list[tuple[int, int]]) -> None:
+        """Give it what the scanner passed of ``data``."""
         taken = spans.copy()
         spans.clear()
         pooled = peer.as_pooled
         if pooled is None:
             for first, last in taken:
-                peer.put(self._scratch[first:last])
+                peer.put(data[first:last])
         else:
             # All of it or nothing: half a message would be the end of the link.
-            pooled.pass_on(b"".join(self._scratch[first:last] for first, last in taken))
+            pooled.pass_on(b"".join(data[first:last] for first, last in taken))
         self.sent(peer)
 
-    def _stage(self, pooled: PlainPooledEndpoint, spans: list[tuple[int, int]]) -> None:
-        """Of what the scanner passed, only whole messages go to the link now."""
+    def _stage(self, pooled: PlainPooledEndpoint, data: memoryview, spans: list[tuple[int, int]]) -> None:
+        """Of ``data`` that the scanner passed, only whole messages go to the link now."""
         if not pooled.staging:
-            quiet = quiet_end(self._scratch, spans)
-            pooled.pass_on(
-                b"".join(self._scratch[first : min(last, quiet)] for first, last in spans if first < quiet)
-            )
+            quiet = quiet_end(data, spans)
+            pooled.pass_on(b"".join(data[first : min(last, quiet)] for first, last in spans if first < quiet))
             spans[:] = [(max(first, quiet), last) for first, last in spans if last > quiet]
         pooled.hold()
 

@@ -9,9 +9,12 @@ import pytest
 
 from amqpgate.datapath.budgets import CHUNK
 from amqpgate.datapath.engine import End, HandedOverSocket
+from amqpgate.datapath.properties import PROPERTIES
+from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 from .pools import (
     FRAME_MAX,
@@ -116,6 +119,61 @@ def test_nothing_of_a_message_reaches_the_link_before_all_of_it_is_there(pool: P
         assert len(got) in ends | {0}
     assert got == told
     assert handler.results() == [ScanResult.METHOD]
+
+
+def rewriting(pool: Pool) -> FlowTable:
+    """Publishes to ``x``, ``k`` get another exchange, and an app id."""
+    flows = pool.scanner.FlowTable()
+    flow = pool.scanner.Flow()
+    # App id is the last but one.
+    sets = (*[None] * (len(PROPERTIES) - 2), b"\x02id", None)
+    flow.rewrite_by(pool.scanner.Rewrite(amqp.BasicPublish(0, "renamed", "k").encode(), sets, 0, b""))
+    for key, one in (("k", flow), ("other", pool.scanner.Flow())):
+        flows.install(amqp.BasicPublish(exchange="x", routing_key=key).encode()[6:], one)
+    return flows
+
+
+def named(channel: int, key: str, body: bytes, *, is_rewritten: bool = False) -> bytes:
+    """A message, its body in frames of 1,000 bytes; ``is_rewritten``: as `rewriting` has it."""
+    method = amqp.BasicPublish(exchange="renamed" if is_rewritten else "x", routing_key=key)
+    properties = amqp.BasicProperties(app_id="id" if is_rewritten else None)
+    return content_frames(channel, method, properties, body, 1000)
+
+
+@pytest.mark.parametrize("step", [1, 7, 4096, 1 << 20])
+def test_what_is_rewritten_reaches_the_link_whole_and_in_order(pool: Pool, step: int) -> None:
+    broker, keeper = pool.link()
+    client, handler = pool.join(keeper, {1: 7, 2: 300}, flows=rewriting(pool))
+    bodies = [b"", b"a", b"b" * 2500] if step == 1 else [b"", b"a", b"b" * 2500] * 20
+    sent, told, ends = b"", b"", {0}
+    for number, body in enumerate(bodies):
+        channel, to = ((1, 7), (2, 300))[number % 2]
+        for key in ("k", "other", "k", "k"):
+            sent += named(channel, key, body)
+            told += named(to, key, body, is_rewritten=key == "k")
+            ends.add(len(told))
+    got = b""
+    for at in range(0, len(sent), step):
+        client.send(sent[at : at + step])
+        pool.pump.step()
+        got += received(broker)
+        assert len(got) in ends
+    assert got == told
+    assert handler.upcalls == []
+
+
+def test_of_what_is_rewritten_nothing_goes_before_its_body_is_there(pool: Pool) -> None:
+    """Nor what interleaves with it, and nothing at all where the client vanishes."""
+    broker, keeper = pool.link()
+    client, _handler = pool.join(keeper, {1: 7, 2: 300}, flows=rewriting(pool))
+    head = named(1, "k", b"b" * 2500)[:-1]
+    between = named(2, "k", b"whole")
+    assert pool.exchange(client, broker, between + head + between[:-1]) == named(
+        300, "k", b"whole", is_rewritten=True
+    )
+    client.close()
+    pool.pump.step()
+    assert received(broker) == b""
 
 
 @pytest.mark.parametrize("size", [1, 300_000, 1_000_000])

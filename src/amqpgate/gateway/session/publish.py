@@ -143,7 +143,7 @@ class PublishHandler:
                 self._refuse(Denial(channel, method, operation, verdict, text))
                 return None
         rewriter, rewrite = session_policies.rewriter, None
-        if rewriter is not None and (is_bridged or self.relay.endpoints[1].is_pooled):
+        if rewriter is not None and is_bridged:
             peek = (peek or Peek()) | rewriter.admit(channel, method)
         elif rewriter is not None and rewriter.transform.changes_messages:
             seen, rewrite = rewriter.compile(channel, method)

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 PART: Final = "taps"
 
-#: Operations shown in a second, by all taps of all processes together: each message is two upcalls.
+#: Operations shown in a second, by all taps of all processes together.
 CEILING: Final = 1000
 #: Seconds for which a share of that is given at a time, from the first that is shown.
 SHARE: Final = 0.1

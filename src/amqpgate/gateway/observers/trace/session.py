@@ -153,9 +153,8 @@ class TraceObserver(SessionObserver):
             decision is not None
             and isinstance(method, amqp.BasicPublish)
             and flow.rewrite is None
-            # What a bridge, or a connection that is shared, makes of it has its frames apart.
+            # What a bridge makes of it has its frames apart.
             and session.bridge is None
-            and not session.relay.endpoints[Side.UPSTREAM].is_pooled
         ):
             stamped = self.spans.stamped(decision, self.tracing.sampler(decision), method)
             if stamped is not None and flow.capture_samples(self.part, stamped.kind, 0):

@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+import trio
 
+from amqpgate.gateway.observers.tap import taps
 from amqpgate.gateway.observers.tap.session import TapObserver
 from amqpgate.gateway.session.observer import find
+from amqpgate.policy.engine.taps import parse
+from amqpgate.telemetry.events import EventSubscriber
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import audited, told
 from tests.unit.gateway.conftest import Stage
@@ -105,3 +109,34 @@ def test_who_taps_what_is_in_the_records(audited: MakeStage, tmp_path: Path) -> 
         {"action": "tap", "by": "test", "match": "exchange = orders"},
         {"action": "untap", "by": "test", "match": "exchange = orders", "matched": "3", "shown": "3"},
     ]
+
+
+async def test_a_share_begins_with_the_first_that_is_shown(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: object
+) -> None:
+    """So no timer runs where nobody waits; where somebody does, there is a new one in time."""
+    now = 100.0
+    monkeypatch.setattr(taps.time, "monotonic", lambda: now)
+    renewed: list[float] = []
+    renew = taps.TapRegistry._renew
+    monkeypatch.setattr(
+        taps.TapRegistry, "_renew", lambda self: (renewed.append(trio.current_time()), renew(self))
+    )
+    registry = taps.TapRegistry(20, lambda: (), lambda: None, lambda _what, _detail: None)
+    one = registry.open(taps.TapRequest(match=parse("")), EventSubscriber())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(registry.run)
+        assert registry.spend(one)
+        await trio.sleep(5)
+        assert renewed == []
+        now += 5
+        # Of a new share, and its last.
+        assert registry.spend(one)
+        assert one.is_open
+        assert registry.spend(one)
+        assert not one.is_open
+        assert not registry.spend(one)
+        await trio.sleep(2 * taps.SHARE)
+        assert one.is_open
+        assert len(renewed) == 1
+        nursery.cancel_scope.cancel()

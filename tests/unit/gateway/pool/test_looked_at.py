@@ -1,0 +1,76 @@
+"""Messages by connections that are shared, which are changed or traced: the data path does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.otlp import Collector
+from tests.support.talker import Talker
+from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.pool.pooled import joined, opened, pooled
+from tests.unit.gateway.tapped import upcalls
+from tests.unit.gateway.traced import ALL, SETTINGS
+
+TRANSFORM = """
+apiVersion: amqpgate.io/v1alpha1
+kind: TransformPolicy
+metadata: {name: t}
+spec:
+  subjects: [{user: guest}]
+  names: {exchanges: {prefix: a.}}
+  properties: {set: {appId: ours}}
+"""
+SHARED = "connections: pooled, pool: {spareChannels: 0}"
+
+
+TEXT = SETTINGS.replace("port: {port}}}", "port: {port}{upstream}}}")
+
+
+def confirming(client: Talker, broker: Talker, channel: int, there: int) -> None:
+    client.say(amqp.ConfirmSelect(), channel)
+    broker.expect(amqp.ConfirmSelect, there)
+    broker.say(amqp.ConfirmSelectOk(), there)
+    client.expect(amqp.ConfirmSelectOk, channel)
+
+
+def test_what_a_transform_changes_costs_one_upcall(make_stage: Callable[..., Stage]) -> None:
+    stage = make_stage(upstream=SHARED, policies=TRANSFORM)
+    client, broker = pooled(stage)
+    other = joined(stage, broker)
+    before = upcalls(stage)
+    for number in range(100):
+        for channel, talker in enumerate((client, other), 1):
+            talker.publish(b"%d" % number, "k", exchange="orders")
+            message = broker.expect_content(amqp.BasicPublish, channel)
+            assert isinstance(message.method, amqp.BasicPublish)
+            assert (message.method.exchange, message.body) == ("a.orders", b"%d" % number)
+            assert message.header.properties == amqp.BasicProperties(app_id="ours")
+    # A miss of each; what is shown has two for each message.
+    assert upcalls(stage) - before == 2
+
+
+def test_what_is_traced_costs_one_upcall_and_ends_with_its_confirm(make_stage: Callable[..., Stage]) -> None:
+    with Collector() as collector:
+        stage = make_stage(upstream=SHARED, text=TEXT % (collector.endpoint, 1000), policies=ALL)
+        client, broker = pooled(stage)
+        opened(client, broker, 2, 2)
+        confirming(client, broker, 2, 2)
+        before = upcalls(stage)
+        contexts, first = set(), before
+        for number in range(100):
+            client.publish(b"x", "k", exchange="orders", channel=2)
+            properties = broker.expect_content(amqp.BasicPublish, 2).header.properties
+            assert isinstance(properties, amqp.BasicProperties)
+            assert properties.headers is not None
+            contexts.add(properties.headers.get("traceparent"))
+            if not number:
+                first = upcalls(stage)
+        assert upcalls(stage) == first
+        assert first == before + 1
+        assert len(contexts) == 100
+        assert not collector.named("publish orders")
+        broker.say(amqp.BasicAck(100, multiple=True), 2)
+        client.expect(amqp.BasicAck, 2)
+        collector.wait_until(lambda: len(collector.named("publish orders")) == 100)
+        assert {f"00-{span.trace}-{span.id}-03" for span in collector.spans} >= contexts
