@@ -26,6 +26,7 @@ Neighbours: ``cli`` calls it once; everybody else uses the standard ``logging``.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -114,7 +115,9 @@ class _Tee(logging.Filter):
         self._sink = sink
 
     def filter(self, record: logging.LogRecord) -> bool:
-        self._sink(record)
+        # Who writes a line must not hear of it, and a line on it would come here.
+        with contextlib.suppress(Exception):
+            self._sink(record)
         return True
 
 

@@ -17,7 +17,7 @@ from amqpgate.gateway.server.scraping import Scraper
 from amqpgate.logs import RECURRING
 from amqpgate.telemetry.otlp.counts import COUNTS
 from amqpgate.telemetry.otlp.metrics import request_of
-from amqpgate.telemetry.otlp.post import NotTakenError, Poster, resource_of
+from amqpgate.telemetry.otlp.post import Poster, resource_of
 from amqpgate.values import define
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class MetricsPush:
     def _send(self, families: Sequence[Metric], now: int) -> None:
         try:
             self.poster.post(request_of(families, self.resource, self.version, began=self._began, now=now))
-        except NotTakenError as error:
+        except Exception as error:
             COUNTS.add("metrics", "refused")
             log.warning("metrics are not taken by %s: %s", self.poster.url, error, extra=RECURRING)
         else:

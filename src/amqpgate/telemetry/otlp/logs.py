@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 #: Lines in one request, at most.
 _BATCH: Final = 512
 #: Letters of a line, or a traceback, at most.
-_MOST: Final = 32768
+_MOST: Final = 8192
 #: Seconds that lines wait for others, and that a batch waits for its second try.
 _PAUSE: Final = 1.0
 #: OTLP's numbers of levels.
