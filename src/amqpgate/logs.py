@@ -14,6 +14,7 @@ say of:
 ``operation``  such as ``basic.publish``, with ``exchange``, ``routing_key`` and ``queue``
 ``policy``     the policy, and its ``rule``, that decided so
 ``reply_code`` that the client, or the broker, was told
+``trace_id``   of the trace context that a message carries, with its ``span_id``
 =============  =====================================================================
 
 No credentials ever: the code logs none, and passwords inside URLs are blanked here besides. What
@@ -25,6 +26,7 @@ Neighbours: ``cli`` calls it once; everybody else uses the standard ``logging``.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -62,6 +64,8 @@ class About(TypedDict, total=False):
     policy: str | None
     rule: str | None
     reply_code: int | None
+    trace_id: str | None
+    span_id: str | None
 
 
 def about(*, recurring: bool = False, **fields: Unpack[About]) -> Mapping[str, object]:
@@ -96,6 +100,25 @@ def set_up(format_: Format = "console", level: str = "info", *, stream: TextIO |
     root.addHandler(handler)
     set_level(level)
     logging.captureWarnings(True)
+
+
+def tee(sink: Callable[[logging.LogRecord], None]) -> None:
+    """From now on whoever takes lines elsewhere is given each that is written here."""
+    for handler in logging.getLogger().handlers:
+        # Behind the filter of those that recur: it is asked for what is written alone.
+        handler.addFilter(_Tee(sink))
+
+
+class _Tee(logging.Filter):
+    def __init__(self, sink: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__()
+        self._sink = sink
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        # Who writes a line must not hear of it, and a line on it would come here.
+        with contextlib.suppress(Exception):
+            self._sink(record)
+        return True
 
 
 def set_level(level: str) -> None:
@@ -143,6 +166,17 @@ def _exception_of(record: logging.LogRecord) -> str | None:
     if record.exc_info and record.exc_info[0] is not None:
         return without_passwords(logging.Formatter().formatException(record.exc_info))
     return None
+
+
+def fields_of(record: logging.LogRecord) -> Mapping[str, object]:
+    """What a record says, but for its time: passwords of URLs are blanked."""
+    return {
+        "level": record.levelname.lower(),
+        "logger": record.name,
+        "message": without_passwords(record.getMessage()),
+        "exception": _exception_of(record),
+        **_about(record),
+    }
 
 
 def log_failure(log: logging.Logger, message: str, *args: object) -> None:
@@ -193,16 +227,7 @@ class JsonHandler(logging.StreamHandler[TextIO]):
 
     def format(self, record: logging.LogRecord) -> str:
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        return json.dumps(
-            {
-                "time": f"{seconds}.{int(record.msecs):03d}Z",
-                "level": record.levelname.lower(),
-                "logger": record.name,
-                "message": without_passwords(record.getMessage()),
-                "exception": _exception_of(record),
-                **_about(record),
-            }
-        )
+        return json.dumps({"time": f"{seconds}.{int(record.msecs):03d}Z", **fields_of(record)})
 
 
 class ConsoleHandler(logging.Handler):

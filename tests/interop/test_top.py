@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Self
 
 import pika
 import pytest
@@ -156,33 +157,52 @@ def test_a_gateway_that_goes_is_said_and_comes_again(gateway: Gateway) -> None:
     played(gateway, play)
 
 
-def test_in_a_terminal(gateway: Gateway, tmp_path: Path) -> None:
-    tmux = shutil.which("tmux")
-    if tmux is None:
-        missing("tmux is not there (Debian: apt-get install tmux)")
-    command = [tmux, "-S", str(tmp_path / "tmux")]
+class Terminal:
+    """One of tmux, in which a command runs."""
 
-    def run(*words: str) -> str:
-        return subprocess.run([*command, *words], check=True, capture_output=True, text=True).stdout
+    def __init__(self, folder: Path, command: str) -> None:
+        tmux = shutil.which("tmux")
+        if tmux is None:
+            missing("tmux is not there (Debian: apt-get install tmux)")
+        self._command = [tmux, "-S", str(folder / "tmux")]
+        self.run("new-session", "-d", "-x", "140", "-y", "30", f"{command}; echo over; sleep 60")
 
-    def wait_for(text: str) -> str:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.run("kill-server")
+
+    def run(self, *words: str) -> str:
+        return subprocess.run([*self._command, *words], check=True, capture_output=True, text=True).stdout
+
+    def wait_for(self, text: str) -> str:
         for _ in range(300):
-            if text in (screen := run("capture-pane", "-p")):
+            if text in (screen := self.run("capture-pane", "-p")):
                 return screen
             time.sleep(0.1)
         raise AssertionError(screen)
 
-    with pika.BlockingConnection(parameters(gateway.port)):
-        top = f"{sys.executable} -m amqpgate top --admin 127.0.0.1:{gateway.admin_port} --every 0.5"
-        run("new-session", "-d", "-x", "140", "-y", "30", f"{top}; echo over; sleep 60")
-        try:
-            screen = wait_for("1 of 1, all, by -published_rate")
-            assert "guest" in screen
-            run("send-keys", "Enter")
-            assert "upstream   rabbit" in wait_for("guest in / from")
-            run("send-keys", "Escape")
-            wait_for("Filter")
-            run("send-keys", "q")
-            wait_for("over")
-        finally:
-            run("kill-server")
+
+def test_in_a_terminal(gateway: Gateway, tmp_path: Path) -> None:
+    top = f"{sys.executable} -m amqpgate top --admin 127.0.0.1:{gateway.admin_port} --every 0.5"
+    with pika.BlockingConnection(parameters(gateway.port)), Terminal(tmp_path, top) as terminal:
+        terminal.wait_for("1 of 1, all, by -published_rate")
+        terminal.wait_for("guest")
+        terminal.run("send-keys", "Enter")
+        assert "upstream   rabbit" in terminal.wait_for("guest in / from")
+        terminal.run("send-keys", "Escape")
+        terminal.wait_for("Filter")
+        terminal.run("send-keys", "q")
+        terminal.wait_for("over")
+
+
+def test_without_textual_it_says_what_to_install(gateway: Gateway, tmp_path: Path) -> None:
+    script = "import sys; sys.modules['textual'] = None; from amqpgate.cli import main; main()"
+    top = f'{sys.executable} -c "{script}" top --admin 127.0.0.1:{gateway.admin_port} --every 0.5'
+    with pika.BlockingConnection(parameters(gateway.port)), Terminal(tmp_path, top) as terminal:
+        screen = terminal.wait_for("pip install 'amqpgate[top]'")
+        assert "guest" in screen
+        assert "ready" in screen
+        terminal.run("send-keys", "C-c")
+        terminal.wait_for("over")

@@ -1,4 +1,4 @@
-"""A collector that takes spans by OTLP over HTTP, on a port of loopback."""
+"""A collector that takes spans, metrics and log lines by OTLP over HTTP, on a port of loopback."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal, Self
 
 import attrs
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs
+from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
@@ -57,6 +61,8 @@ class Collector:
     def __init__(self, manner: Manner = "takes", port: int = 0) -> None:
         self.manner: Manner = manner
         self.spans: list[Received] = []
+        self.metrics: list[ResourceMetrics] = []
+        self.logs: list[ResourceLogs] = []
         self.requests: list[dict[str, str]] = []
         #: Attributes of each resource, by ``service.instance.id``.
         self.resources: dict[str, dict[str, object]] = {}
@@ -78,6 +84,19 @@ class Collector:
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1/traces"
+
+    def of(self, signal: str) -> str:
+        """The endpoint of `metrics` or `logs`."""
+        return f"http://127.0.0.1:{self.port}/v1/{signal}"
+
+    def lines(self) -> list[tuple[str, dict[str, object], LogRecord]]:
+        """Each log line: its text, its attributes, and all of it."""
+        return [
+            (line.body.string_value, _plain(line.attributes), line)
+            for of in list(self.logs)
+            for scope in of.scope_logs
+            for line in scope.log_records
+        ]
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -113,18 +132,25 @@ class Collector:
             request.send_header("Content-Length", "0")
             request.end_headers()
             return
-        message = ExportTraceServiceRequest.FromString(body)
-        for one in message.resource_spans:
-            resource = _plain(one.resource.attributes)
-            self.resources[str(resource["service.instance.id"])] = resource
-            for scope in one.scope_spans:
-                self.spans += [_span(str(resource["service.name"]), span) for span in scope.spans]
+        if request.path == "/v1/metrics":
+            self.metrics += ExportMetricsServiceRequest.FromString(body).resource_metrics
+        elif request.path == "/v1/logs":
+            self.logs += ExportLogsServiceRequest.FromString(body).resource_logs
+        else:
+            self._take_spans(ExportTraceServiceRequest.FromString(body))
         answer = ExportTraceServiceResponse().SerializeToString()
         request.send_response(200)
         request.send_header("Content-Type", "application/x-protobuf")
         request.send_header("Content-Length", str(len(answer)))
         request.end_headers()
         request.wfile.write(answer)
+
+    def _take_spans(self, message: ExportTraceServiceRequest) -> None:
+        for one in message.resource_spans:
+            resource = _plain(one.resource.attributes)
+            self.resources[str(resource["service.instance.id"])] = resource
+            for scope in one.scope_spans:
+                self.spans += [_span(str(resource["service.name"]), span) for span in scope.spans]
 
 
 def _span(service: str, span: ProtoSpan) -> Received:

@@ -98,7 +98,7 @@ SETTINGS = [text for text in YAML if re.search("^listeners:", text, re.MULTILINE
 DOCUMENTS_OF_POLICIES = [text for text in YAML if re.search("^apiVersion: amqpgate", text, re.MULTILINE)]
 POLICIES = [text for text in DOCUMENTS_OF_POLICIES if "\nkind: PolicyTest\n" not in text]
 #: Settings that are shown in part: they are accepted with what a file needs beside them.
-PARTS = [text for text in YAML if re.match("(audit|upstreams|admin|tracing|limits|identity):", text)]
+PARTS = [text for text in YAML if re.match("(audit|upstreams|admin|tracing|otlp|limits|identity):", text)]
 #: What others read, and the test that has them read it.
 ELSEWHERE = {
     "# Chart.yaml": "here",

@@ -52,6 +52,7 @@ PERIODIC = {
     "amqpgate.gateway.limits.distributed:_keep_filled": "renews leases every interval",
     "amqpgate.gateway.limits.distributed:run": "dials Redis again after a pause",
     "amqpgate.gateway.objects.uploads:look_after": "looks who is late, while others wait for their turn",
+    "amqpgate.gateway.server.pushing:run": "sends metrics every interval",
     "amqpgate.gateway.observers.audit.audit:run": "closes a window after the other",
     "amqpgate.gateway.observers.mirror.pipe:_read": "lets other tasks run while there is more to receive",
     "amqpgate.gateway.observers.tap.taps:run": "shares out what all taps may show in a slice of time",

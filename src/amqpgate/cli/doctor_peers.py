@@ -15,9 +15,10 @@ import trio
 from amqpgate.cli.diagnosis import Diagnosis, bad, note, ok
 from amqpgate.cli.doctor_machine import lasting
 from amqpgate.values import frozen
+from amqpgate.yamldoc import Seconds
 
 if TYPE_CHECKING:
-    from amqpgate.config import Address, Settings, SharedLimits, Tracing, Upstream
+    from amqpgate.config import Address, Otlp, Settings, SharedLimits, Tracing, Upstream
     from amqpgate.config.upstream import UpstreamTls
     from amqpgate.gateway.transport.method_stream import MethodStream
     from amqpgate.gateway.transport.tls import TlsContexts
@@ -41,6 +42,8 @@ def peers_of(settings: Settings, timeout: float) -> Iterator[Diagnosis]:
         yield trio.run(_RedisCheck(settings.shared_limits, timeout).finding)
     if settings.tracing is not None:
         yield _collector(settings.tracing, timeout)
+    if settings.otlp is not None:
+        yield from _otlp(settings.otlp, timeout)
 
 
 def _milliseconds(began: float) -> str:
@@ -185,6 +188,25 @@ class _RedisCheck:
         if why:
             return bad(what, why, "start it, or correct sharedLimits: redis, user, password")
         return ok(what, f"answers in {_milliseconds(began)}")
+
+
+def _otlp(settings: Otlp, timeout: float) -> Iterator[Diagnosis]:
+    """Each place where metrics and log lines go, asked as the gateway does."""
+    from amqpgate.telemetry.otlp.post import NotTakenError, Poster
+
+    asking = attrs.evolve(settings, timeout=Seconds(timeout))
+    for name, url in (("metrics", settings.metrics), ("logs", settings.logs)):
+        if url is None:
+            continue
+        what, began = f"{name} {url}", time.monotonic()
+        try:
+            Poster(url, asking).post(b"")
+        except NotTakenError as error:
+            yield note(
+                what, str(error), f"start the collector, or correct otlp.{name}: they are dropped until then"
+            )
+        else:
+            yield ok(what, f"takes {name}, in {_milliseconds(began)}")
 
 
 def _collector(settings: Tracing, timeout: float) -> Diagnosis:

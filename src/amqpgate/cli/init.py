@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -113,14 +114,11 @@ def init(
 
     asks = not yes
     if upstream is None:
-        upstream = click.prompt("The broker", default=_BROKER) if asks else _BROKER
+        upstream = _asked("The broker", _BROKER) if asks else _BROKER
     if management is None and definitions is None and asks:
-        answer = click.prompt(
-            "Its management interface, to make policies of its permissions (empty: none)",
-            default="",
-            show_default=False,
+        management = (
+            _asked("Its management interface, to make policies of its permissions (empty: none)", "") or None
         )
-        management = answer or None
     with reported():
         said = {"listen": listen, "upstream": upstream, "admin": admin}
         values = {name: json.dumps(value) for name, value in said.items()}
@@ -140,6 +138,20 @@ Next:
   amqpgate doctor --config {config}
   amqpgate run --config {config}
 Clients connect to amqp://{listen}, with the logins that they have; look at http://{admin}/.""")
+    if imported is None:
+        click.echo(f"""\
+A first denial: publish with the routing key "secret", to any exchange, and look at http://{admin}/#denials.""")
+
+
+def _asked(what: str, default: str) -> str:
+    """What somebody answers."""
+    try:
+        answer: str = click.prompt(what, default=default, show_default=bool(default))
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise click.UsageError("nobody is there to answer: say --yes to take the defaults") from None
+    return answer
 
 
 def _parsed(text: str, folder: Path) -> Settings:

@@ -178,6 +178,14 @@ def _serve(settings: Settings, take_over: bool) -> int:
     from amqpgate.app.worker_rpc import VARIABLE
 
     logs.set_up(settings.log.format, settings.log.level)
+    shipping = contextlib.ExitStack()
+    if settings.otlp is not None and settings.otlp.logs is not None:
+        from amqpgate import __version__
+        from amqpgate.telemetry.otlp.logs import LogShipper
+
+        shipper = LogShipper.of(settings.otlp, settings.otlp.logs, __version__)
+        logs.tee(shipper.take)
+        shipping.callback(shipper.close, float(settings.limits.close_timeout))
     addresses = [("listener " + one.name, one.bind.host, one.bind.port) for one in settings.listeners]
     if settings.admin is not None:
         addresses.append(("admin", settings.admin.bind.host, settings.admin.bind.port))
@@ -185,7 +193,7 @@ def _serve(settings: Settings, take_over: bool) -> int:
             addresses.append(("admin.probes", settings.admin.probes.host, settings.admin.probes.port))
     is_worker = VARIABLE in os.environ
     takeover: Takeover | None = None
-    with contextlib.ExitStack() as claims:
+    with shipping, contextlib.ExitStack() as claims:
         if not is_worker:
             claims.enter_context(claimed(port for _, _, port in addresses))
             if take_over:

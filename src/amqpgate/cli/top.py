@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 #: Lines that are no sessions.
-_ELSE = 8
+_ELSE = 10
 #: A width in which nothing is left out, and those from which on a column is shown.
 _WIDE = 160
 _SHOWN_FROM = {"vhost": 90, "client": 110, "channels": 120, "upstream": 132}
@@ -44,20 +44,22 @@ def top(admin: str, token_file: Path | None, timeout: float, every: float, sort:
     """Watch a running gateway: how much passes, and the sessions that send most.
 
     With amqpgate[top] installed one can sort, filter, look into sessions, tap and close them, and have
-    denials explained: the last line has the keys. Without it, it is shown again and again until Ctrl-C. Where
-    it is no terminal, it is printed once.
+    denials explained: the last line has the keys. Without it, it is shown again and again until Ctrl-C, and
+    the last line says what to install. Where it is no terminal, it is printed once.
 
     \b
     Exit codes:
       0  done
       1  no answer, or the gateway refused; it says why
     """
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.live import Live
+    from rich.text import Text
 
     gateway = gateway_at(admin, token_file, timeout)
     console = Console()
-    if console.is_terminal and not once and _is_installed("textual"):
+    has_keys = _is_installed("textual")
+    if console.is_terminal and not once and has_keys:
         from amqpgate.cli.top_app import TopApp
 
         # Whoever is no gateway is told of without a screen.
@@ -71,7 +73,10 @@ def top(admin: str, token_file: Path | None, timeout: float, every: float, sort:
         now = gateway.get("/overview")
         most = max(1, console.height - _ELSE) if console.is_terminal else 20
         found = rows_of(gateway.get("/sessions", sort=sort, limit=min(most, 1000)), "sessions")
-        return now, screen(now, before, found, str(gateway.address), console.width)
+        shown = screen(now, before, found, str(gateway.address), console.width)
+        return now, shown if has_keys or once or not console.is_terminal else Group(
+            shown, Text(), _to_install()
+        )
 
     # Rates are the difference of two looks.
     before, shown = look(None)
@@ -85,6 +90,14 @@ def top(admin: str, token_file: Path | None, timeout: float, every: float, sort:
             time.sleep(every)
             before, shown = look(before)
             live.update(shown, refresh=True)
+
+
+def _to_install() -> Text:
+    from rich.text import Text
+
+    return Text.assemble(
+        ("To sort, filter, look into sessions and close them: ", "dim"), "pip install 'amqpgate[top]'"
+    )
 
 
 def _is_installed(module: str) -> bool:

@@ -10,7 +10,7 @@ file, line and column. Nothing here opens a socket; the only I/O is reading file
 - `shared`: where several gateways count together.
 - `identity`: the tokens that are verified.
 - `audit`: where records are written.
-- `tracing`: where spans go.
+- `tracing`: where spans go; `otlp`: where metrics and log lines do.
 - `load`: `load` for a file, `from_flags` for none, `describe` for the table of all keys.
 
 ``python -m amqpgate.config`` prints the table of keys, ``--schema`` the JSON Schema.
@@ -23,6 +23,7 @@ from amqpgate.config.audit import Audit
 from amqpgate.config.clusters import Endpoint, HealthCheck, Outliers, Retries
 from amqpgate.config.identity import WELL_KNOWN, Algorithm, Identity, KeysUrl, OAuth
 from amqpgate.config.load import describe, from_flags, load, parse, schema
+from amqpgate.config.otlp import Otlp
 from amqpgate.config.pooling import Connections, Pooling
 from amqpgate.config.settings import (
     Admin,
@@ -68,6 +69,7 @@ __all__ = [
     "Login",
     "NamedCertificate",
     "OAuth",
+    "Otlp",
     "Outliers",
     "Pooling",
     "ProxyProtocol",

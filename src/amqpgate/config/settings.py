@@ -14,6 +14,7 @@ import attrs
 from amqpgate.config.address import Address
 from amqpgate.config.audit import Audit
 from amqpgate.config.identity import Identity, OAuth
+from amqpgate.config.otlp import Otlp
 from amqpgate.config.shared import SharedLimits
 from amqpgate.config.tracing import Tracing
 from amqpgate.config.upstream import FRAME_MAX_SPAN, THE_BROKERS, USUAL_FRAME_MAX, Upstream, read_secret
@@ -335,6 +336,10 @@ class Settings:
     )
     tracing: Tracing | None = attrs.field(
         default=None, metadata=doc("where the spans of trace policies go", default="nowhere: there are none")
+    )
+    otlp: Otlp | None = attrs.field(
+        default=None,
+        metadata=doc("where metrics and log lines go by OpenTelemetry's protocol as well", default="nowhere"),
     )
     identity: Identity = attrs.field(factory=Identity, metadata=doc("who clients are"))
     log: Log = attrs.field(factory=Log, metadata=doc("what is written to standard error"))

@@ -97,14 +97,17 @@ class Tracing:
 
     def headers(self) -> Mapping[str, str]:
         """What the file says, read now; `ConfigError`, which shows no value."""
-        if self.headers_file is None:
-            return {}
-        found = {}
-        for number, line in enumerate(read_secret(self.headers_file).splitlines(), 1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            match = _HEADER.fullmatch(line)
-            if match is None:
-                raise ConfigError(f"line {number}: expected 'name: value'", file=str(self.headers_file))
-            found[match[1].lower()] = match[2]
-        return found
+        return headers_in(self.headers_file)
+
+
+def headers_in(file: FilePath | None) -> Mapping[str, str]:
+    """The headers that a file has, read now; `ConfigError`, which shows no value."""
+    found: dict[str, str] = {}
+    for number, line in enumerate([] if file is None else read_secret(file).splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _HEADER.fullmatch(line)
+        if match is None:
+            raise ConfigError(f"line {number}: expected 'name: value'", file=str(file))
+        found[match[1].lower()] = match[2]
+    return found

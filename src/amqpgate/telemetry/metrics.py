@@ -20,6 +20,7 @@ from amqpgate.telemetry.auditing import AuditCounts, AuditMetrics
 from amqpgate.telemetry.faults import FaultMetrics, Registry, contained
 from amqpgate.telemetry.lag import LagMetrics
 from amqpgate.telemetry.live import Live
+from amqpgate.telemetry.otlp.counts import OtlpMetrics
 from amqpgate.telemetry.policies import PolicyMetrics
 from amqpgate.telemetry.process import ProcessMetrics
 from amqpgate.telemetry.readings import Totals
@@ -61,6 +62,7 @@ class Metrics:
         self.registry = Registry(auto_describe=True)
         self.registry.register(Live(read))
         self.registry.register(FaultMetrics())
+        self.registry.register(OtlpMetrics())
         ProcessMetrics(self.registry)
         sessions = Counter(
             "amqpgate_connections",

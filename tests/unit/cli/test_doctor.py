@@ -111,6 +111,17 @@ def test_redis_and_the_collector_are_asked(tmp_path: Path) -> None:
         server.destroy()
 
 
+def test_who_takes_metrics_and_log_lines_is_asked(tmp_path: Path) -> None:
+    with embedded_broker() as (host, port), Collector() as collector:
+        otlp = {"metrics": collector.of("metrics"), "logs": f"http://127.0.0.1:{free_port()}/v1/logs"}
+        done, found = looked(settings_of(tmp_path, f"amqp://{host}:{port}", otlp=otlp))
+        # Without a collector the gateway serves.
+        assert done.exit_code == 0, done.output
+        assert found[f"metrics {otlp['metrics']}"]["state"] == "ok"
+        assert found[f"logs {otlp['logs']}"]["state"] == "note"
+        assert len(collector.requests) == 1
+
+
 def test_a_port_that_is_taken_may_be_the_gateways_own(tmp_path: Path) -> None:
     with embedded_broker() as (host, port):
         path = settings_of(tmp_path, f"amqp://{host}:{port}")

@@ -136,3 +136,17 @@ def test_a_management_interface_that_says_no(tmp_path: Path, password: str) -> N
     assert ("the broker says 401" if password == "wrong" else "no answer from the broker") in done.output
     assert password not in done.output
     assert not (tmp_path / "gate").exists()
+
+
+def test_where_nobody_answers_it_says_how_not_to_ask(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["init", str(tmp_path / "gate")], input="")
+    assert done.exit_code == 2
+    assert "say --yes to take the defaults" in done.output
+    assert not (tmp_path / "gate").exists()
+
+
+def test_it_says_how_to_see_a_first_denial(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["init", str(tmp_path / "gate"), "--yes", "--admin", "127.0.0.1:1234"])
+    assert done.exit_code == 0, done.output
+    assert 'the routing key "secret"' in done.output
+    assert "http://127.0.0.1:1234/#denials" in done.output

@@ -189,7 +189,11 @@ def build(
         observers=observers,
         scraper=scraper,
         history=history,
-        services=(*_services(settings, context, observers, registry, buckets, housekeeping), *issuers),
+        services=(
+            *_services(settings, context, observers, registry, buckets, housekeeping),
+            *issuers,
+            *_pushes(settings, version, scraper),
+        ),
     )
 
 
@@ -217,6 +221,14 @@ def _services(
 
         away = observers.metrics.away.set
         yield DistributedLimits(settings.shared_limits, buckets, registry.granted, away).run
+
+
+def _pushes(settings: Settings, version: str, scraper: Scraper) -> Iterator[Callable[[], Awaitable[None]]]:
+    if settings.otlp is not None and settings.otlp.metrics is not None:
+        # What is imported takes memory that others need not have.
+        from amqpgate.gateway.server.pushing import MetricsPush
+
+        yield MetricsPush.of(settings.otlp, settings.otlp.metrics, version, scraper).run
 
 
 def _reloading(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
+from prometheus_client.metrics_core import Metric
 
 from amqpgate.datapath import reserve
 from amqpgate.datapath.engine import Pump
@@ -51,9 +54,17 @@ class Scraper:
 
     async def text(self) -> bytes:
         """The metrics in Prometheus' text format."""
+        await self._look()
+        return self.metrics.text()
+
+    async def families(self) -> Sequence[Metric]:
+        """The metrics, for who makes something else of them."""
+        await self._look()
+        return list(self.metrics.registry.collect())
+
+    async def _look(self) -> None:
         try:
             self.latest = await self.totals()
         except Exception:
             # What was read last is better than nothing of all that can be read.
             FAULTS.caught("metrics", "the totals")
-        return self.metrics.text()

@@ -241,7 +241,8 @@ class AuditObserver(SessionObserver):
     # -- what is refused ---------------------------------------------------------------------
 
     def denied(self, denial: Denial) -> None:
-        self._decide(denial.operation)
+        if self.writer.audits is not None:
+            self._decide(denial.operation)
         self.writer.denied(denial.verdict, denial.operation)
 
     def would_differ(self, operation: Operation, verdict: Verdict) -> None:

@@ -130,7 +130,7 @@ class Decisions:
         """A policy denies one; ``text`` is what the client reads."""
         now = time.time()
         self.denials += 1
-        self.used((ACCESS.name, verdict.policy, verdict.rule))
+        self.hits.setdefault((ACCESS.name, verdict.policy, verdict.rule), Hits()).add(now)
         self._keep(now, "denied", verdict, operation, session, text)
 
     def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import attrs
 
@@ -25,6 +27,9 @@ from amqpgate.values import define
 from amqpgate.wire.method import Method
 
 log = logging.getLogger(__name__)
+
+#: W3C Trace Context, version 00.
+_TRACEPARENT: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}", re.ASCII)
 
 
 @define(eq=False)
@@ -155,8 +160,11 @@ class Reports:
 
 def _about(operation: Operation, verdict: Verdict, session: str) -> Mapping[str, object]:
     """What a decision is about, for the log."""
-    principal = operation.principal
+    principal, content = operation.principal, operation.content
+    parent = None if content is None else _TRACEPARENT.fullmatch(str(content.headers.get("traceparent")))
     return about(
+        trace_id=None if parent is None else parent[1],
+        span_id=None if parent is None else parent[2],
         session=session,
         client=principal.source,
         user=principal.user,

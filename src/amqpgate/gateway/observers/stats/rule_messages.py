@@ -56,6 +56,8 @@ class _Told:
     rules: list[_OfRule] = attrs.field(factory=list)
     held: int = 0
     most: int = MOST_LEFT
+    #: Since when the policies are in force.
+    since: float = 0.0
     #: Messages of the session that were told, from the client and to it.
     passed: tuple[int, int] = (0, 0)
 
@@ -79,6 +81,8 @@ class MessagesByRule:
     """Of one gateway."""
 
     tell: Tell
+    #: Says since when the policies are in force.
+    since: Callable[[], float]
     #: By the session's id: of those that have such flows, or were asked.
     sessions: dict[str, _Told] = attrs.field(factory=dict, init=False)
 
@@ -86,7 +90,7 @@ class MessagesByRule:
         """The rule decides about all messages of a flow."""
         told = self.sessions.get(session.id)
         if told is None:
-            told = self.sessions[session.id] = _Told()
+            told = self.sessions[session.id] = _Told(since=self.since())
         elif told.held >= told.most:
             self._take_flows(told)
             tables = (endpoint.lane.flows for endpoint in session.relay.endpoints)
@@ -104,7 +108,9 @@ class MessagesByRule:
         up, down = max(now[0] - before[0], 0), max(now[1] - before[1], 0)
         if not up and not down:
             return
-        self.sessions[session.id] = _Told(passed=now) if told is None else attrs.evolve(told, passed=now)
+        self.sessions[session.id] = (
+            _Told(since=self.since(), passed=now) if told is None else attrs.evolve(told, passed=now)
+        )
         if choice is not None:
             self.tell((ROUTE.name, choice.policy, choice.route.id), up + down)
         for limit in session.limits.all:
@@ -115,8 +121,11 @@ class MessagesByRule:
                 self.tell((RATE.name, limit.policy, limit.limit), more)
 
     def begin_anew(self, session: Session) -> None:
-        """Other policies hold from now on."""
-        self.sessions[session.id] = _Told(passed=_passed(session))
+        """Others are in force, or these hold for another principal: then what has passed is told first."""
+        told, since = self.sessions.get(session.id), self.since()
+        if told is not None and told.since == since:
+            self.take(session)
+        self.sessions[session.id] = _Told(since=since, passed=_passed(session))
 
     def forget(self, session: Session) -> None:
         """It is over."""

@@ -28,7 +28,8 @@ def session_of(table: FlowTable, *, limits: tuple[object, ...] = ()) -> Session:
 
 def test_a_client_with_ever_new_keys_is_counted_whole_and_kept_small() -> None:
     told: Counter[RuleKey] = Counter()
-    messages = MessagesByRule(lambda rule, more: told.update({rule: more}))
+    since = 1.0
+    messages = MessagesByRule(lambda rule, more: told.update({rule: more}), lambda: since)
     table = FlowTable()
     session = session_of(table)
     most = 0
@@ -49,17 +50,23 @@ def test_a_client_with_ever_new_keys_is_counted_whole_and_kept_small() -> None:
 
 def test_limits_count_what_passes_their_way_since_these_policies_hold() -> None:
     told: Counter[RuleKey] = Counter()
-    messages = MessagesByRule(lambda rule, more: told.update({rule: more}))
+    since = 1.0
+    messages = MessagesByRule(lambda rule, more: told.update({rule: more}), lambda: since)
     limit = SimpleNamespace(policy="rates", limit="up", rates=(("messages", 5.0),))
     session = session_of(FlowTable(), limits=(limit,))
     up, down = (endpoint.lane for endpoint in session.relay.endpoints)
     up.messages, down.messages = 7, 9
     messages.take(session)
     assert told == {LIMIT: 7}
+    # Another principal, under the same policies: nothing is lost.
     up.messages = 10
     messages.begin_anew(session)
+    assert told == {LIMIT: 10}
+    # Other policies: what has passed before is not theirs.
+    up.messages, since = 20, 2.0
+    messages.begin_anew(session)
     messages.take(session)
-    assert told == {LIMIT: 7}
-    up.messages = 11
+    assert told == {LIMIT: 10}
+    up.messages = 21
     messages.take(session)
-    assert told == {LIMIT: 8}
+    assert told == {LIMIT: 11}
