@@ -19,6 +19,8 @@ from amqpgate.admin.application import application
 from amqpgate.admin.http import endpoints_of
 from amqpgate.admin.paths import Path as AdminPath
 from amqpgate.cli import VERBS, main
+from amqpgate.cli.audit_metrics import MetricsFile
+from amqpgate.cli.audit_told import RunFacts
 from amqpgate.config import describe, parse
 from amqpgate.gateway.server import assembly
 from amqpgate.operator.single import SingleGateway
@@ -107,6 +109,7 @@ ELSEWHERE = {
     "# For prometheus-adapter:": "here",
     "rule_files:": "here",
     "# move.yaml": "tests/unit/cli/test_move.py",
+    "# audit-alerts.yaml": "tests/unit/cli/test_audit_told.py",
     "# prices.yaml": "tests/unit/pipeline/jobs/test_prices.py",
     "apiVersion: apps/v1": "tests/unit/inject/test_manifests.py",
     "initContainers:": "tests/unit/inject/test_manifests.py",
@@ -264,11 +267,15 @@ def test_every_key_that_the_prose_names_exists() -> None:
     assert named <= known
 
 
-def test_every_metric_exists(metrics_text: str) -> None:
+def test_every_metric_exists(metrics_text: str, tmp_path: Path) -> None:
+    facts = RunFacts("usage", "audit")
+    facts.has_ended(None)
+    MetricsFile(tmp_path / "job").ends(facts)
+    there = metrics_text + (tmp_path / "job").read_text()
     named = set(re.findall(r"\bamqpgate_[a-z_]+", PROSE))
     assert len(named) >= 10
     for name in named:
-        assert f"\n# TYPE {name} " in f"\n{metrics_text}", name
+        assert f"\n# TYPE {name} " in f"\n{there}", name
 
 
 @pytest.fixture

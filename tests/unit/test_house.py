@@ -123,7 +123,6 @@ SET_BY_OTHERS = {
 CALLED_BY_OTHERS = {
     "amqpgate.cli:format_commands": "click",
     "amqpgate.inject.manifests:ignore_aliases": "PyYAML",
-    "amqpgate.logs:emit": "logging",
 }
 
 

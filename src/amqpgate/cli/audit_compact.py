@@ -16,6 +16,7 @@ import click
 from amqpgate.cli.audit_job import (
     chosen_options,
     every_option,
+    failing,
     follow_option,
     name_skipped,
     running,
@@ -23,6 +24,7 @@ from amqpgate.cli.audit_job import (
     until_signal,
 )
 from amqpgate.cli.audit_source import needed, source_of
+from amqpgate.cli.audit_told import told
 from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
@@ -87,14 +89,16 @@ def compact(table: str, keep: int, follow: bool, every: float) -> None:
 
 
 def _into_folder(table: Path, every: float | None) -> None:
-    with running(every is not None, only_spark=True) as run:
+    with running(every is not None, only_spark=True, output=table) as run:
         from amqpgate.pipeline.compact import add, compact, locked
         from amqpgate.pipeline.folders import refuse_overlap
         from amqpgate.records import TABLES
 
         if every is None:
             run.step("compacting")
-            _tell(compact(run.spark, run.folder, table))
+            done = compact(run.spark, run.folder, table)
+            run.has_compacted(done)
+            _tell(done)
             return
 
         def add_to(sort: Sort, batch: DataFrame, _number: int) -> None:
@@ -112,31 +116,35 @@ def _into_lake(address: TableAddress, keep: timedelta, every: float | None) -> N
     """In this process, once or until a signal."""
     from rich.console import Console
 
-    from amqpgate.pipeline.errors import PipelineError
     from amqpgate.pipeline.lake.opening import open_lake
 
     options = chosen_options()
     if options.master is not None or options.settings:
         raise Failure(f"amqpgate: {address} is written without Spark: leave out --master and --conf", WRONG)
-    try:
-        with Console(stderr=True).status("compacting") as status:
-            lake = open_lake(address)
-            if every is None:
-                _tell(_once(lake, status.update))
-                _expire(lake, keep)
-                return
-            status.update(f"following {options.folder}; Ctrl-C ends it")
-            expired = -_EXPIRY
-            with until_signal() as signalled:
-                while not signalled.is_set():
-                    done = _once(lake, status.update)
-                    _tell(one for one in done if one.records or one.skipped)
-                    if monotonic() - expired >= _EXPIRY:
-                        _expire(lake, keep)
-                        expired = monotonic()
-                    signalled.wait(every)
-    except (PipelineError, OSError) as error:
-        raise Failure(f"amqpgate: {error}") from error
+    # As an address is said: to lineage it is where the tables are.
+    with (
+        told(options, str(address), is_table=True) as facts,
+        failing(),
+        Console(stderr=True).status("compacting") as status,
+    ):
+        lake = open_lake(address)
+        if every is None:
+            done = _once(lake, status.update)
+            for one in done:
+                facts.has_read(one)
+            _tell(done)
+            _expire(lake, keep)
+            return
+        status.update(f"following {options.folder}; Ctrl-C ends it")
+        expired = -_EXPIRY
+        with until_signal() as signalled:
+            while not signalled.is_set():
+                done = _once(lake, status.update)
+                _tell(one for one in done if one.records or one.skipped)
+                if monotonic() - expired >= _EXPIRY:
+                    _expire(lake, keep)
+                    expired = monotonic()
+                signalled.wait(every)
 
 
 def _once(lake: Lake, tell: Callable[[str], None]) -> list[Compacted]:

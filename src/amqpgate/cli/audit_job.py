@@ -18,6 +18,7 @@ import click
 from amqpgate.cli.audit_answers import check_answer, put_frame, put_rows, text_form
 from amqpgate.cli.audit_options import Options
 from amqpgate.cli.audit_source import needed, source_of
+from amqpgate.cli.audit_told import RunFacts, told
 from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from sqlframe.duckdb import DuckDBSession
 
     from amqpgate.pipeline.contract import Skipped
-    from amqpgate.pipeline.folders import RecordSource, RecordTable, Span
+    from amqpgate.pipeline.folders import Compacted, RecordSource, RecordTable, Span
     from amqpgate.pipeline.following import Skips
     from amqpgate.records import Sort
 
@@ -79,6 +80,17 @@ _SPARK = (
         expose_value=False,
         callback=_keep_settings,
         help="A setting of Spark's.",
+    ),
+    _option(
+        "--metrics",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Write metrics of the run there, for Prometheus.",
+    ),
+    _option(
+        "--lineage",
+        is_flag=True,
+        help="Send events of OpenLineage, as OPENLINEAGE_URL or openlineage.yml say.",
     ),
 )
 _ENGINE = _option(
@@ -173,8 +185,10 @@ class Running:
         session: SparkSession | DuckDBSession,
         source: str | RecordSource,
         status: Status,
+        facts: RunFacts,
     ) -> None:
         self.options = options
+        self._facts = facts
         self._session = session
         #: Where the records are.
         self.folder = source
@@ -200,6 +214,11 @@ class Running:
         """The same, whenever they were."""
         return self._read(sort, attrs.evolve(self.options.span, since=None, until=None))
 
+    def has_compacted(self, done: Iterable[Compacted]) -> None:
+        """Records that were read, and are in a table now."""
+        for one in done:
+            self._facts.has_read(one)
+
     def frame_of(self, table: pyarrow.Table) -> DataFrame:
         """Rows that are here, for the engine."""
         from amqpgate.pipeline import frames
@@ -224,6 +243,7 @@ class Running:
 
             table = reading.read(self.spark, self.folder, sort, span, leave_out=leave_out)
         name_skipped(table.skipped)
+        self._facts.has_read(table)
         self.files += table.paths
         self.step(f"{table.records:,} records of {table.files:,} files")
         return table
@@ -339,8 +359,13 @@ def until_signal() -> Iterator[Event]:
 
 
 @contextmanager
-def running(follow: bool = False, *, only_spark: bool = False) -> Iterator[Running]:
-    """Start an engine for a job, or Spark to follow. What a person can act on becomes a ``Failure``."""
+def running(
+    follow: bool = False, *, only_spark: bool = False, output: Path | None = None
+) -> Iterator[Running]:
+    """Start an engine for a job, or Spark to follow. What a person can act on becomes a ``Failure``.
+
+    ``output``: the folder that it writes, where no option says so.
+    """
     from rich.console import Console
 
     with needed():
@@ -349,21 +374,37 @@ def running(follow: bool = False, *, only_spark: bool = False) -> Iterator[Runni
         from amqpgate.pipeline.errors import PipelineError
     options = chosen_options()
     check_answer(options)
+    with (
+        told(options, None if output is None else str(output)) as facts,
+        failing(),
+        Console(stderr=True).status("looking") as status,
+        ExitStack() as stack,
+    ):
+        source = source_of(options.folder, options.master, stack, status.update)
+        if options.settings.get(_ZONE, "UTC") != "UTC":
+            raise PipelineError(f"--conf {_ZONE}: answers are UTC; usage by local days has --timezone")
+        is_sparks = only_spark or follow or options.master is not None or bool(options.settings)
+        engine = choose(source, options.engine, is_sparks=is_sparks)
+        stack.enter_context(frames.engine(engine))
+        facts.runs_on(engine)
+        start = _start_local if engine == "local" else _start_spark
+        yield start(options, source, status, stack, facts)
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """What a person can act on becomes a ``Failure``."""
+    from amqpgate.pipeline.errors import PipelineError
+
     try:
-        with Console(stderr=True).status("looking") as status, ExitStack() as stack:
-            source = source_of(options.folder, options.master, stack, status.update)
-            if options.settings.get(_ZONE, "UTC") != "UTC":
-                raise PipelineError(f"--conf {_ZONE}: answers are UTC; usage by local days has --timezone")
-            is_sparks = only_spark or follow or options.master is not None or bool(options.settings)
-            engine = choose(source, options.engine, is_sparks=is_sparks)
-            stack.enter_context(frames.engine(engine))
-            start = _start_local if engine == "local" else _start_spark
-            yield start(options, source, status, stack)
+        yield
     except (PipelineError, OSError) as error:
         raise Failure(f"amqpgate: {error}") from error
 
 
-def _start_local(options: Options, source: str | RecordSource, status: Status, stack: ExitStack) -> Running:
+def _start_local(
+    options: Options, source: str | RecordSource, status: Status, stack: ExitStack, facts: RunFacts
+) -> Running:
     with needed():
         from amqpgate.pipeline.without_pandas import leave_out_pandas
 
@@ -371,16 +412,18 @@ def _start_local(options: Options, source: str | RecordSource, status: Status, s
         from amqpgate.pipeline import local
     session = local.start()
     stack.callback(session.stop)
-    run = Running(options, session, source, status)
+    run = Running(options, session, source, status, facts)
     stack.enter_context(local.explained(run.files))
     return run
 
 
-def _start_spark(options: Options, source: str | RecordSource, status: Status, stack: ExitStack) -> Running:
+def _start_spark(
+    options: Options, source: str | RecordSource, status: Status, stack: ExitStack, facts: RunFacts
+) -> Running:
     status.update("starting Spark")
     with needed():
         from amqpgate.pipeline import spark
     # It ends with this process.
     session = spark.start(options.master, options.settings)
     stack.enter_context(spark.explained("Spark"))
-    return Running(options, session, source, status)
+    return Running(options, session, source, status, facts)

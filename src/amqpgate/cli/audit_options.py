@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ class Options(NamedTuple):
     output: str | None = None
     format: Literal["table", "csv", "json", "parquet"] = "table"
     to: str | None = None
+    #: A file of metrics of the run.
+    metrics: Path | None = None
+    #: Whether events of OpenLineage are sent.
+    lineage: bool = False
 
     @property
     def span(self) -> Span:

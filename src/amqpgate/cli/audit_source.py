@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def needed() -> Iterator[None]:
+def needed(extra: str = "pipeline") -> Iterator[None]:
     """What is imported inside comes with an extra."""
     try:
         yield
     except ImportError as error:
-        raise Failure(f"amqpgate: {error.name} is missing: pip install 'amqpgate[pipeline]'") from error
+        raise Failure(f"amqpgate: {error.name} is missing: pip install 'amqpgate[{extra}]'") from error
 
 
 def source_of(
