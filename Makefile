@@ -10,6 +10,8 @@ MINUTES ?= 30
 ROUTES := $(addprefix --route=,$(ROUTE))
 
 export UV_PYTHON_DOWNLOADS := never
+# Where it is set each of thousands of starts compiles all that it imports: half of what a start costs.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-python lint unit interop delayed chaos fuzz bench docs image wheels deb sbom lock clean test-tools simulate mutations
