@@ -46,9 +46,18 @@ cdef extern from *:
         memcpy(&x, last, 8); memcpy(&y, b - (a - last), 8);
         return x == y;
     }
+    /* Whether a short string stands anywhere in these bytes, its length before it. Lengths are rare among
+       them: memchr finds each, where memmem would make itself a table first, which costs five times as much. */
+    static inline int has_shortstr(const unsigned char *hay, Py_ssize_t left, const char *text, Py_ssize_t n) {
+        const unsigned char *end = hay + left;
+        while (hay + n < end && (hay = (const unsigned char *)memchr(hay, (int)n, end - hay - n)) != NULL) {
+            if (memcmp(++hay, text, n) == 0) return 1;
+        }
+        return 0;
+    }
     """
     void* aligned_alloc(size_t alignment, size_t size) nogil
-    void* memmem(const void* hay, size_t hay_size, const void* needle, size_t needle_size) nogil
+    bint has_shortstr(const unsigned char* hay, Py_ssize_t left, const char* text, Py_ssize_t n) nogil
     Py_ssize_t items_in "PyTuple_GET_SIZE"(PyObject* tuple)
     PyObject* item "PyTuple_GET_ITEM"(PyObject* tuple, Py_ssize_t i)  # borrowed
     Py_ssize_t items_in_list "PyList_GET_SIZE"(PyObject* list)

@@ -217,8 +217,7 @@ cdef bint has_any(
     """Whether a content header has one of these flags, or (nearly certainly) headers, or declares more body."""
     cdef uint16_t have = be16(frame + 19)
     cdef PyObject* name
-    cdef unsigned char needle[256]
-    cdef Py_ssize_t i, length
+    cdef Py_ssize_t i
     if have & flags:
         return True
     if most_body >= 0 and be64(frame + 11) > <uint64_t>most_body:
@@ -226,10 +225,7 @@ cdef bint has_any(
     if have & HEADERS:
         for i in range(items_in(names)):
             name = item(names, i)
-            length = PyBytes_GET_SIZE(<bytes>name)
-            needle[0] = <unsigned char>length
-            memcpy(needle + 1, PyBytes_AS_STRING(<bytes>name), length)
-            if memmem(frame + 21, size - 14, needle, length + 1) != NULL:
+            if has_shortstr(frame + 21, size - 14, PyBytes_AS_STRING(<bytes>name), PyBytes_GET_SIZE(<bytes>name)):
                 return True
     return False
 
@@ -275,21 +271,29 @@ cdef inline bint passes_by(
 ) noexcept:
     """Whether the message whose header frame starts here surely need not be shown; of ``left`` bytes."""
     cdef Py_ssize_t size
+    cdef uint16_t have
     if left < WHOLE_HEADER:
         return False
     size = be32(frame + 3)
+    have = be16(frame + 19)
     if size + 8 > left or frame[0] != 2 or be16(frame + 1) != number:
         return False
     if (<Flow>flow).header_rules is not None:
         return (
             14 <= size <= PEEKED_HEADER
-            and not ((<Flow>flow).peek_contexts and be16(frame + 19) & HEADERS)
+            and not ((<Flow>flow).peek_contexts and have & HEADERS)
             and spent[0] < PATIENCE
             and not trips(<Flow>flow, frame, size)
             and passes_rules(<Flow>flow, frame, size, False, spent)
         )
     return (
-        not be16(frame + 19) & ((<Flow>flow).peek_flags | MORE_FLAGS | HEADERS)
+        not have & ((<Flow>flow).peek_flags | MORE_FLAGS)
         and not ((<Flow>flow).peek_mode_0 and may_lack_mode(frame))
         and ((<Flow>flow).peek_body < 0 or be64(frame + 11) <= <uint64_t>(<Flow>flow).peek_body)
+        and (
+            not have & HEADERS
+            or not (<Flow>flow).peek_contexts
+            and 14 <= size <= PEEKED_HEADER
+            and not has_any(frame, size, 0, <PyObject*>(<Flow>flow).peek_headers, -1)
+        )
     )

@@ -46,7 +46,7 @@ cdef int carried_by(const unsigned char* frame, Py_ssize_t size) noexcept:
     cdef const unsigned char* end
     if not be16(frame + 19) & HEADERS:
         return CARRIES_NONE
-    if memmem(frame + 21, size - 14, TRACEPARENT, TRACEPARENT_SIZE + 1) == NULL:
+    if not has_shortstr(frame + 21, size - 14, <const char*>TRACEPARENT + 1, TRACEPARENT_SIZE):
         return CARRIES_NONE
     if not is_message(frame, size):
         return CARRIES_SAMPLED

@@ -380,6 +380,29 @@ def test_one_among_many_that_look_alike_is_shown(
     assert flow.messages == 7
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"CC": ["k"]},
+        {"x": 2, "CC": ["k"]},
+        {"a": "\x02C\x02CX", "CC": ["k"]},
+        {"CD": 1, "y": b"\x03BCC"},
+        {"x": "y" * 5000, "CC": ["k"]},
+    ],
+)
+def test_one_among_many_with_headers_is_shown(scanner: ModuleType, headers: dict[str, object]) -> None:
+    up = lane(scanner, flows=True, frame_max=8192, out=8192)
+    flow = peeking(scanner, peek_headers=(b"CC", b"BCC"))
+    assert up.flows is not None
+    up.flows.install(flow_key(), flow)
+    before = publish(properties=amqp.BasicProperties(headers=Table.of({"C": "\x02C", "BC": 2}))) * 3
+    shown = publish(properties=amqp.BasicProperties(headers=Table.of(headers)), frame_max=8192)
+    seen = drive(scanner, up, before + shown + before, [], control={flow_key(): flow})
+    assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER]
+    assert seen.upcalls[1][1] in shown
+    assert flow.messages == 7
+
+
 def asking(module: ModuleType) -> plain_rules.HeaderRules:
     """Messages with the header C whose value is 1 pass by the second rule, those of mode 1 by the first."""
     first = ContentTests(denies=False, required=1 << 12, delivery_mode=1)

@@ -46,9 +46,10 @@ def server_properties(version: Name) -> Table:
 
     Clients of 0-8 and 0-9 read few types, and 0-8 has none of the methods that capabilities are about.
     """
-    capabilities = {"capabilities": _CAPABILITIES} if version in OF_RABBITMQ else {}
-    said = Table.of({"product": "amqpgate conformance"} | capabilities)
-    return Table((*said.entries, *(ALL_TYPES if version == "0-9-1" else OF_OLD).entries))
+    said: dict[str, object] = {"product": "amqpgate conformance"}
+    if version in OF_RABBITMQ:
+        said["capabilities"] = _CAPABILITIES
+    return Table((*Table.of(said).entries, *(ALL_TYPES if version == "0-9-1" else OF_OLD).entries))
 
 
 MECHANISMS: Final = b"X-PROBE PLAIN EXTERNAL AMQPLAIN"
