@@ -14,7 +14,7 @@ from tests.support.otlp import Collector
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Talker
 
-VHOST = "fairness"
+VHOST, BESIDE = "fairness", "beside"
 #: So many publishes, of 5 bytes each.
 FLOOD = 60_000
 #: What a neighbour hears meanwhile, at least. A read is some thousand messages, so without turns it would be
@@ -52,6 +52,7 @@ def test_a_neighbour_is_answered_while_a_flood_goes_on(
     rabbitmq: RabbitMQ, tmp_path: Path, connections: str
 ) -> None:
     rabbitmq.fresh_vhost(VHOST)
+    rabbitmq.fresh_vhost(BESIDE)
     (tmp_path / "policies").mkdir()
     (tmp_path / "audit").mkdir()
     (tmp_path / "policies" / "all.yaml").write_text(f"{TRACES}---{BODIES}")
@@ -69,9 +70,10 @@ def test_a_neighbour_is_answered_while_a_flood_goes_on(
         gateway.start()
         try:
             with Talker.dial(gateway.port, timeout=120) as flooder, Talker.dial(gateway.port) as neighbour:
-                for talker in (flooder, neighbour):
-                    talker.open(vhost=VHOST)
-                flooder.ask(amqp.QueueDeclare(queue="flood"), amqp.QueueDeclareOk, 1)
+                # On a shared connection it would wait for the broker to read what the flood has sent.
+                for talker, vhost in ((flooder, VHOST), (neighbour, BESIDE)):
+                    talker.open(vhost=vhost)
+                    talker.ask(amqp.QueueDeclare(queue="flood"), amqp.QueueDeclareOk, 1)
 
                 def send() -> None:
                     flooder.raw(said)

@@ -113,7 +113,7 @@ QUIET = {
     "Audit records that wait",
     "Bytes of audit records that wait",
     # Nothing is traced here.
-    "Spans",
+    "Spans, and what goes by OTLP",
     "Spans under way",
 }
 

@@ -107,17 +107,17 @@ MUTATIONS: Final = (
     Mutation(
         "an ack is said twice",
         _PASSAGE,
-        "                peer.put(self._scratch[first:last])\n",
-        "                peer.put(self._scratch[first:last])\n"
+        "                peer.put(data[first:last])\n",
+        "                peer.put(data[first:last])\n"
         "                if last - first == 21:\n"
-        "                    peer.put(self._scratch[first:last])\n",
+        "                    peer.put(data[first:last])\n",
     ),
     Mutation(
         "an ack in fifty is lost",
         _PASSAGE,
-        "                peer.put(self._scratch[first:last])\n",
+        "                peer.put(data[first:last])\n",
         "                if last - first != 21 or int(self._schedule.now * 1e6) % 50:\n"
-        "                    peer.put(self._scratch[first:last])\n",
+        "                    peer.put(data[first:last])\n",
     ),
     Mutation(
         "a body that is cut into frames loses its last byte",

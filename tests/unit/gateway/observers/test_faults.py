@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import cast
 
@@ -19,7 +20,8 @@ from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.observers.tap.flows import Watches
 from amqpgate.gateway.observers.tap.scope import Scope
-from amqpgate.gateway.observers.tap.taps import Tap
+from amqpgate.gateway.observers.tap.taps import CEILING, TapRegistry
+from amqpgate.telemetry.events import EventSubscriber
 from amqpgate.telemetry.faults import FAULTS, PARTS
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
@@ -116,11 +118,15 @@ def test_who_is_told_of_a_session_fails(
     make_stage: Callable[..., Stage],
     faults: dict[str, int],
     fails: Fails,
+    caplog: pytest.LogCaptureFixture,
     of: object,
     name: str,
     part: str,
 ) -> None:
     stage = make_stage(limits="closeTimeout: 0.1")
+    # Where nobody reads or listens nothing is told.
+    caplog.set_level(logging.INFO, "amqpgate")
+    stage.running.gateway.observers.events.listeners.append(EventSubscriber())
     client, broker = stage.opened()
     confirming(client, broker)
     fails(of, name)
@@ -162,7 +168,9 @@ def test_a_share_for_taps_that_fails(stage: Stage, faults: dict[str, int], fails
     """It is given by a task of its own."""
     client, broker = stage.opened()
     tap(stage)
-    fails(Tap, "mute")
+    fails(TapRegistry, "_begin_share")
+    # As many as a share has, and more: somebody waits for the next one.
+    pass_on(client, broker, 2 * CEILING)
     eventually(lambda: faults["taps"] > 2)
     pass_on(client, broker, 3)
     stage.opened()

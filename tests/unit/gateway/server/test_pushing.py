@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import trio
@@ -49,7 +50,9 @@ async def test_each_interval_and_at_the_end(mock_clock: MockClock) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(push.run)
             for number in (1, 2):
-                await trio.testing.wait_all_tasks_blocked()
+                # It may still wait for the thread of the look before.
+                while trio.lowlevel.current_statistics().seconds_to_next_deadline == math.inf:
+                    await trio.lowlevel.checkpoint()
                 mock_clock.jump(60)
                 # A thread sends it.
                 while len(looks(collector)) < number:
