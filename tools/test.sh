@@ -47,8 +47,8 @@ patiently() { # patiently COMMAND...: after those that wait for brokers and clie
 pytest=("$@") unsteady=()
 unit_tests=(--ignore=tests/interop --ignore=tests/unit/pipeline)
 pipeline_tests=(tests/unit/pipeline)
-interop_tests=(tests/interop '--ignore-glob=*/test_gateway_*')
-gateway_tests=(tests/interop/test_gateway_*.py)
+interop_tests=(tests/interop '--ignore-glob=*/test_gateway_*' '--ignore-glob=*/test_conformance_*')
+gateway_tests=(tests/interop/test_gateway_*.py tests/interop/test_conformance_*.py)
 
 echo "lint and four runs side by side; what one of them says is shown as it comes, the others' at the end"
 declare -A pids codes
