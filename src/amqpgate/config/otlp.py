@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 
-from amqpgate.config.tracing import HttpUrl, headers_in
-from amqpgate.errors import ConfigError
+from amqpgate.config.tracing import HttpUrl, ToCollector
 from amqpgate.values import frozen
 from amqpgate.yamldoc import FilePath, Invalid, Seconds, between, doc, not_empty
 
 
 @frozen(kw_only=True)
-class Otlp:
+class Otlp(ToCollector):
     """Where metrics and log lines are sent. Nobody waits: what is not taken is dropped."""
 
     metrics: HttpUrl | None = attrs.field(
@@ -52,15 +49,4 @@ class Otlp:
     def __attrs_post_init__(self) -> None:
         if self.metrics is None and self.logs is None:
             raise Invalid("name where metrics go, or logs")
-        if self.ca is not None and not any(
-            one is not None and one.is_tls for one in (self.metrics, self.logs)
-        ):
-            raise Invalid("is for https:// only", "ca")
-        try:
-            self.headers()
-        except ConfigError as error:
-            raise Invalid(error.message, "headers_file") from None
-
-    def headers(self) -> Mapping[str, str]:
-        """What the file says, read now; `ConfigError`, which shows no value."""
-        return headers_in(self.headers_file)
+        self.check(self.metrics, self.logs)

@@ -52,8 +52,30 @@ class HttpUrl(TextValue):
         return self.text
 
 
+class ToCollector:
+    """What settings of who takes OTLP have in common."""
+
+    __slots__ = ()
+
+    headers_file: FilePath | None
+    ca: FilePath | None
+
+    def check(self, *urls: HttpUrl | None) -> None:
+        """Raises `Invalid`; of the headers' file it shows no value."""
+        if self.ca is not None and not any(url is not None and url.is_tls for url in urls):
+            raise Invalid("is for https:// only", "ca")
+        try:
+            self.headers()
+        except ConfigError as error:
+            raise Invalid(error.message, "headers_file") from None
+
+    def headers(self) -> Mapping[str, str]:
+        """What the file says, read now; `ConfigError`, which shows no value."""
+        return headers_in(self.headers_file)
+
+
 @frozen(kw_only=True)
-class Tracing:
+class Tracing(ToCollector):
     """Where the spans of trace policies go. Nobody waits: what does not fit is dropped and counted."""
 
     endpoint: HttpUrl = attrs.field(
@@ -87,17 +109,7 @@ class Tracing:
     )
 
     def __attrs_post_init__(self) -> None:
-        if self.ca is not None and not self.endpoint.is_tls:
-            raise Invalid("is for https:// only", "ca")
-        if self.headers_file is not None:
-            try:
-                self.headers()
-            except ConfigError as error:
-                raise Invalid(error.message, "headers_file") from None
-
-    def headers(self) -> Mapping[str, str]:
-        """What the file says, read now; `ConfigError`, which shows no value."""
-        return headers_in(self.headers_file)
+        self.check(self.endpoint)
 
 
 def headers_in(file: FilePath | None) -> Mapping[str, str]:
