@@ -169,6 +169,8 @@ async def _serve(
                 await root.start(_admin_task, settings.admin, gateway, gateway_over, admin_over)
             if on_started is not None:
                 on_started(gateway)
+            if hosted:
+                gateway.collections.begin()
             await gateway_over.wait()
             with trio.move_on_after(LAST_WORDS):
                 await admin_over.wait()

@@ -72,6 +72,10 @@ class PendingHandshake:
         """It is no conversation yet: these are interrupted when it is cancelled."""
         self._steps = steps
 
+    def is_over(self) -> None:
+        """It goes by nothing any more, so that it is no cycle, which Python would have to find."""
+        self._steps = None
+
     def comes_from(self, source: str) -> None:
         """It is known whom it counts for."""
         self.source = source
@@ -156,6 +160,7 @@ class PendingHandshakes:
 
     def leave(self, handshake: PendingHandshake) -> None:
         """It is over, one way or another. Idempotent."""
+        handshake.is_over()
         if handshake in self._all:
             del self._all[handshake]
             if handshake in self._owed:

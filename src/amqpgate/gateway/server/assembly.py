@@ -34,10 +34,12 @@ from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.observers.tap.factory import tappers
 from amqpgate.gateway.observers.tap.taps import CEILING, PART, TapRegistry
 from amqpgate.gateway.pool.registry import PoolRegistry, load
+from amqpgate.gateway.server.full_collections import FullCollections
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.housekeeping import Housekeeping
 from amqpgate.gateway.server.identities import identities_of
 from amqpgate.gateway.server.lifecycle import Lifecycle
+from amqpgate.gateway.server.memory_keeping import MemoryKeeping
 from amqpgate.gateway.server.policy_control import PolicyControl
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
 from amqpgate.gateway.server.policy_state import PolicyState
@@ -168,6 +170,7 @@ def build(
     history = History.of(memory)
     is_asked = settings.admin is not None or shared_memory is not None
     ring = history.rings[0 if shared_memory is None else shared_memory.worker]
+    collections = FullCollections(connections, live)
     housekeeping = Housekeeping(
         settings,
         registry,
@@ -177,6 +180,7 @@ def build(
         observers,
         None if identities is None else token_sessions,
         HistorySampler(ring, pump, metrics, decisions, observers.ended) if is_asked else None,
+        MemoryKeeping(settings, registry, context.pending, collections),
     )
     return Gateway(
         settings=settings,
@@ -189,6 +193,7 @@ def build(
         observers=observers,
         scraper=scraper,
         history=history,
+        collections=collections,
         services=(
             *_services(settings, context, observers, registry, buckets, housekeeping),
             *issuers,

@@ -24,6 +24,7 @@ from amqpgate.errors import Forced
 from amqpgate.gateway.handshake.accept import Acceptor
 from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.pool.registry import PoolRegistry
+from amqpgate.gateway.server.full_collections import FullCollections
 from amqpgate.gateway.server.lifecycle import Lifecycle
 from amqpgate.gateway.server.policy_control import PolicyControl
 from amqpgate.gateway.server.policy_state import PolicyState
@@ -61,6 +62,8 @@ class Gateway:
     scraper: Scraper
     #: Its last hour, and where it has other workers, theirs.
     history: History
+    #: Python's own until somebody begins them.
+    collections: FullCollections
     #: What runs beside the sessions, from the start to the end.
     services: tuple[Callable[[], Awaitable[None]], ...]
 

@@ -4,8 +4,6 @@ memory that goes back to the system."""
 from __future__ import annotations
 
 import logging
-import math
-import sys
 import time
 
 import attrs
@@ -19,10 +17,10 @@ from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.observers.stats.history import HistorySampler
 from amqpgate.gateway.observers.stats.sampler import INTERVAL, look
 from amqpgate.gateway.server.lifecycle import Lifecycle
+from amqpgate.gateway.server.memory_keeping import MemoryKeeping
 from amqpgate.gateway.server.standing import Impairment
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.token_sessions import TokenSessions
-from amqpgate.gateway.transport.memory_trim import MANY_BLOCKS, Tide, collect, give_back
 from amqpgate.telemetry.faults import FAULTS
 from amqpgate.values import define
 
@@ -43,12 +41,7 @@ class Housekeeping:
     tokens: TokenSessions | None
     #: None: nobody can ask for it.
     history: HistorySampler | None
-    #: Sessions at once.
-    _tide: Tide = attrs.field(factory=Tide, init=False)
-    #: Blocks of pymalloc at once.
-    _blocks: Tide = attrs.field(factory=lambda: Tide(MANY_BLOCKS), init=False)
-    #: When memory is given back once more, on trio's clock.
-    _again: float = attrs.field(default=math.inf, init=False)
+    memory: MemoryKeeping
     _was_short: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> None:
@@ -57,7 +50,7 @@ class Housekeeping:
             self.history.begin(time.time(), time.monotonic())
         while True:
             await trio.sleep(INTERVAL)
-            for part in (self._look, self._remember, self._forget, self._give_back):
+            for part in (self._look, self._remember, self._forget, self.memory.keep):
                 try:
                     await part()
                 except Exception:
@@ -99,23 +92,3 @@ class Housekeeping:
                 lacked,
             )
         return is_short
-
-    async def _give_back(self) -> None:
-        are_freed = self._blocks.fell(sys.getallocatedblocks())
-        if self._has_ebbed() or are_freed:
-            if are_freed or self._again == math.inf:
-                # Not before what they have done is written as well.
-                collect(len(self.sessions.live))
-            await trio.to_thread.run_sync(give_back, abandon_on_cancel=True)
-
-    def _has_ebbed(self) -> bool:
-        """Whether much memory has become free since it was given back."""
-        fell = [self.acceptor.context.pending.has_fallen(), self._tide.fell(len(self.sessions.live))]
-        now = trio.current_time()
-        if any(fell) and self.settings.audit is not None:
-            # What they have done is written, and free, only then.
-            self._again = now + 2 * self.settings.audit.window + self.settings.audit.roll_interval
-        if now >= self._again:
-            self._again = math.inf
-            return True
-        return any(fell)

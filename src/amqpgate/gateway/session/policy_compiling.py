@@ -7,9 +7,8 @@ the session's policies hold from its first method on all the same: whoever opens
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import attrs
 import trio
@@ -17,10 +16,6 @@ import trio
 from amqpgate.values import define
 
 _T = TypeVar("_T")
-
-#: No full collection while it is worked on: what is being made would be looked at again and again, and for
-#: that the data path does wait. One comes afterwards.
-_NEVER: Final = 1 << 30
 
 
 @define(eq=False)
@@ -48,13 +43,4 @@ class PolicyCompiler:
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Do it in a thread. Who is cancelled does not wait for its end."""
-
-        def quietly() -> _T:
-            young, middle, old = gc.get_threshold()
-            gc.set_threshold(young, middle, _NEVER)
-            try:
-                return work()
-            finally:
-                gc.set_threshold(young, middle, old)
-
-        return await trio.to_thread.run_sync(quietly, abandon_on_cancel=True, limiter=self._limiter)
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)

@@ -20,6 +20,7 @@ from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.pool import registry as pool_registry
 from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 from amqpgate.gateway.server import housekeeping
+from amqpgate.gateway.server.memory_keeping import MemoryKeeping
 from amqpgate.gateway.session import close_session, registry
 from amqpgate.gateway.transport import listener
 from amqpgate.gateway.transport.listener import ListeningSocket
@@ -98,7 +99,7 @@ def breaking() -> Breaking:
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(housekeeping, "look"), (Rates, "forget"), (housekeeping.Housekeeping, "_has_ebbed")],
+    [(housekeeping, "look"), (Rates, "forget"), (MemoryKeeping, "_has_ebbed")],
     ids=["the look", "what is forgotten", "memory"],
 )
 def test_housekeeping_goes_on(

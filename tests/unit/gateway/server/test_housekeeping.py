@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import sys
-import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -13,14 +10,11 @@ import pytest
 from amqpgate.datapath import reserve
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.server import housekeeping
-from amqpgate.gateway.server.housekeeping import Housekeeping
-from amqpgate.gateway.session.session import Session
-from amqpgate.gateway.transport.memory_trim import MANY, MANY_BLOCKS
 from amqpgate.telemetry.faults import FAULTS, PARTS
 from tests.support.inprocess import eventually
-from tests.unit.gateway.audited import MakeStage, audited
+from tests.unit.gateway.audited import audited
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.memory import living, uncollected
+from tests.unit.gateway.memory import uncollected
 
 __all__ = ["audited", "uncollected"]
 
@@ -36,47 +30,6 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     counts = dict.fromkeys(PARTS, 0)
     monkeypatch.setattr(FAULTS, "counts", counts)
     return cast("dict[str, int]", counts)
-
-
-class Cycle:
-    """One that keeps itself alive."""
-
-    def __init__(self) -> None:
-        self.itself = self
-
-
-def uncollected_cycle() -> weakref.ref[Cycle]:
-    """One that Python frees when it looks for cycles."""
-    return weakref.ref(Cycle())
-
-
-def housekeeping_of(stage: Stage) -> Housekeeping:
-    (found,) = (
-        run.__self__
-        for run in stage.running.gateway.services
-        if isinstance(getattr(run, "__self__", None), Housekeeping)
-    )
-    return found
-
-
-@pytest.mark.usefixtures("uncollected")
-def test_sessions_that_are_over_are_freed_when_most_are_gone(make_stage: MakeStage) -> None:
-    others = living(Session)
-    stage = make_stage()
-    clients = [stage.opened()[0] for _ in range(4)]
-    for client in clients:
-        client.close()
-    stage.running.wait_idle()
-    assert living(Session) > others + 1, "a session is no cycle any more"
-    keeping = housekeeping_of(stage)
-
-    def ebbed() -> bool:
-        keeping._tide.rise(2 * MANY)
-        # The last event of the data path may hold on to a session until the next one.
-        return living(Session) <= others + 1
-
-    # On the gateway's thread: what counts holds on to all there is, and nothing is to be freed meanwhile.
-    eventually(lambda: stage.running.call(ebbed))
 
 
 @pytest.mark.usefixtures("often")
@@ -128,42 +81,3 @@ def test_it_is_not_ready_while_memory_is_short_and_says_so_once(
     eventually(lambda: gateway.ready)
     told = [record.message for record in caplog.records if record.message.startswith("memory is")]
     assert [message.partition(":")[0] for message in told] == ["memory is short", "memory is there again"]
-
-
-def test_memory_goes_back_when_much_has_become_free_and_once_more_when_it_is_written(
-    audited: MakeStage,
-) -> None:
-    stage = audited()
-    keeping = housekeeping_of(stage)
-    audit = keeping.settings.audit
-    assert audit is not None
-
-    def ebbs() -> list[bool]:
-        keeping._tide.rise(2 * MANY)
-        keeping._again = math.inf
-        first, second = keeping._has_ebbed(), keeping._has_ebbed()
-        # The records of what they have done are written by then.
-        assert keeping._again < math.inf
-        keeping._again = 0.0
-        return [first, second, keeping._has_ebbed(), keeping._has_ebbed()]
-
-    assert stage.running.call(ebbs) == [True, False, True, False]
-
-
-@pytest.mark.usefixtures("often", "uncollected")
-def test_memory_goes_back_when_few_sessions_have_had_much(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trims: list[bool] = []
-    blocks = 10 * MANY_BLOCKS
-    monkeypatch.setattr(housekeeping, "give_back", lambda: trims.append(True))
-    monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks)
-    cycle = uncollected_cycle()
-    stage = make_stage()
-    looked = housekeeping_of(stage)._blocks
-    eventually(lambda: looked._peak == blocks)
-    assert not trims
-    assert cycle() is not None
-    blocks = MANY_BLOCKS
-    eventually(lambda: trims == [True])
-    assert cycle() is None

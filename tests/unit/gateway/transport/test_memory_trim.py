@@ -6,6 +6,8 @@ import weakref
 
 import pytest
 
+from amqpgate.gateway.handshake.fast_handshake import FastHandshake
+from amqpgate.gateway.handshake.pending import PendingHandshake
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.audit.session import AuditObserver
 from amqpgate.gateway.observers.tap.flows import Watched
@@ -91,3 +93,10 @@ def test_a_session_that_is_over_keeps_no_routing_keys(audited: MakeStage) -> Non
     client.close()
     eventually(lambda: not len(rows))
     eventually(lambda: session.relay.up.flows is None)
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_a_handshake_that_is_over_is_freed_without_a_look_for_cycles(make_stage: MakeStage) -> None:
+    others = living(FastHandshake), living(PendingHandshake)
+    make_stage().opened()
+    assert (living(FastHandshake), living(PendingHandshake)) == others
