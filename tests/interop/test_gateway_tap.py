@@ -197,7 +197,8 @@ def test_messages_pass_untouched_and_each_is_counted(gateway: Gateway) -> None:
         eventually(
             lambda: value(gateway, "amqpgate_messages_total", direction="publish", verdict="allow") == 301
         )
-        assert upcalls(gateway) == before
+        # Not one for each. A broker's answer to what was before may have come since.
+        assert upcalls(gateway) - before <= 2
 
 
 def test_what_is_got_or_comes_back_is_untouched_and_each_is_counted(gateway: Gateway) -> None:
