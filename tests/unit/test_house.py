@@ -85,7 +85,6 @@ SET_BY_OTHERS = {
         "amqpgate.gateway.session.claims: relay.up.most_body",
         "amqpgate.gateway.session.operation_limits: self.lane.ready_at",
         "amqpgate.gateway.session.registry: client_end.lane.most_body",
-        "amqpgate.gateway.session.session: lane.flows",
         "amqpgate.gateway.session.session: self.relay.down.flows",
         "amqpgate.gateway.session.session: to_client.shows_content",
         "amqpgate.gateway.session.session: self.relay.up.shows_nacks",

@@ -46,7 +46,7 @@ cdef inline bint is_full(list captured) noexcept:
 
 
 cdef inline bint is_shut(PyObject* flow) noexcept:
-    return (<Flow>flow).gate is not None and (<Flow>flow).gate.is_shut
+    return (<Flow>flow).looks.gate is not None and (<Flow>flow).looks.gate.is_shut
 
 
 cdef inline bint is_sample_next(PyObject* flow) noexcept:
@@ -93,11 +93,11 @@ cdef int capture(
 ) except -1:
     """Keep a copy of the message, which is whole, and before which so many have passed on its channel."""
     cdef Py_ssize_t size = be32(header + 3)
-    cdef int64_t most = (<Flow>flow).captures
+    cdef int64_t most = (<Flow>flow).looks.captures
     cdef Py_ssize_t body
     cdef object sample = None
     if is_sample:
-        most = max(most, (<Flow>flow).samples)
+        most = max(most, (<Flow>flow).looks.samples)
         sample = (
             (<Flow>flow).sample_every,
             messages + 1,

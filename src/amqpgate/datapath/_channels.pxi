@@ -7,6 +7,29 @@ cdef void clear_content(PendingContent* content) noexcept:
     settle_nothing(content)
 
 
+# Of channels on which nothing has come to the client yet. Nobody writes to it.
+cdef PendingContent NOTHING_SENT
+memset(&NOTHING_SENT, 0, sizeof(NOTHING_SENT))
+
+
+cdef PendingContent* sent_of(Slot* slot) except NULL:
+    """What comes to the client on a channel, to be written to."""
+    cdef PendingContent* made
+    if slot.down == &NOTHING_SENT:
+        made = <PendingContent*>PyMem_RawCalloc(1, sizeof(PendingContent))
+        if made == NULL:
+            raise MemoryError
+        slot.down = made
+    return slot.down
+
+
+cdef inline void sent_nothing(Slot* slot) noexcept:
+    if slot.down != &NOTHING_SENT:
+        clear_content(slot.down)
+        PyMem_RawFree(slot.down)
+        slot.down = &NOTHING_SENT
+
+
 cdef void settle_nothing(PendingContent* content) noexcept:
     """What is under way does not count, or has been counted."""
     content.counts = 0
@@ -80,7 +103,8 @@ cdef class Channels:
         if self.slots != NULL:
             for i in range(self.capacity):
                 settle_nothing(&self.slots[i].up)
-                settle_nothing(&self.slots[i].down)
+                if self.slots[i].used:
+                    sent_nothing(self.slots + i)
                 PyMem_RawFree(self.slots[i].confirms)
                 forget_unacked(self.slots + i)
             PyMem_RawFree(self.slots)
@@ -154,6 +178,7 @@ cdef class Channels:
                 at = (at + 1) & (self.capacity - 1)
             slot = self.slots + at
             slot.used = 1
+            slot.down = &NOTHING_SENT
             slot.number = <uint16_t>number
             self.taken += 1
         if slot.state == 0:
@@ -165,8 +190,8 @@ cdef class Channels:
         slot.confirms = NULL
         forget_unacked(slot)
         clear_content(&slot.up)
-        clear_content(&slot.down)
-        slot.up.messages = slot.down.messages = 0
+        sent_nothing(slot)
+        slot.up.messages = 0
 
     def discard(self, int number):
         cdef Slot* slot = self.must_find(number)
@@ -181,7 +206,7 @@ cdef class Channels:
             slot.state = 0
             self.live -= 1
             clear_content(&slot.up)
-            clear_content(&slot.down)
+            sent_nothing(slot)
             PyMem_RawFree(slot.confirms)
             slot.confirms = NULL
             forget_unacked(slot)
@@ -194,8 +219,7 @@ cdef class Channels:
         return 0 if slot == NULL or slot.state == 0 else slot.to
 
     def expect_header(self, side, int number, Flow flow, int show=0):
-        cdef Slot* slot = self.must_find(number)
-        cdef PendingContent* content = &slot.up if side == SIDE_CLIENT else &slot.down
+        cdef PendingContent* content = self.content_of(side, number)
         clear_content(content)
         if flow is not None:
             Py_INCREF(flow)
@@ -205,7 +229,7 @@ cdef class Channels:
 
     cdef PendingContent* content_of(self, side, int number) except NULL:
         cdef Slot* slot = self.must_find(number)
-        return &slot.up if side == SIDE_CLIENT else &slot.down
+        return &slot.up if side == SIDE_CLIENT else sent_of(slot)
 
     def drop_next(self, side, int number):
         self.expect_header(side, number, None)
@@ -436,8 +460,10 @@ cdef class Channels:
         cdef uint32_t i
         cdef PendingContent* content
         for i in range(self.capacity):
-            content = &self.slots[i].up if upward else &self.slots[i].down
-            if self.slots[i].state and content.due and not content.drop:
+            if not self.slots[i].state:
+                continue
+            content = &self.slots[i].up if upward else self.slots[i].down
+            if content.due and not content.drop:
                 return True
         return False
 
@@ -445,10 +471,11 @@ cdef class Channels:
         return self.half_way(side == SIDE_CLIENT)
 
     def messages(self, side, int number):
-        return self.content_of(side, number).messages
+        cdef Slot* slot = self.must_find(number)
+        return slot.up.messages if side == SIDE_CLIENT else slot.down.messages
 
     def due(self, side, int number):
         cdef Slot* slot = self.find(<uint16_t>number)
-        if slot == NULL:
+        if slot == NULL or slot.state == 0:
             return 0
         return slot.up.due if side == SIDE_CLIENT else slot.down.due

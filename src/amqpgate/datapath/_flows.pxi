@@ -118,6 +118,23 @@ cdef class CaptureGate:
         self.is_shut = False
 
 
+cdef class Looks:
+
+    def __cinit__(self):
+        self.peek_body = self.captures = self.samples = -1
+
+
+# Nobody writes to it.
+cdef Looks NOTHING_LOOKED_AT = Looks()
+
+
+cdef Looks own_looks(Flow flow):
+    """To be written to."""
+    if flow.looks is NOTHING_LOOKED_AT:
+        flow.looks = Looks()
+    return flow.looks
+
+
 cdef class Flow:
     """One set of publish arguments; see ``flows.Flow``."""
 
@@ -135,6 +152,7 @@ cdef class Flow:
         HeaderRules header_rules=None,
         uint8_t peek_contexts=0,
     ):
+        cdef Looks looks
         for bucket in message_buckets + byte_buckets:
             if not isinstance(bucket, Bucket):
                 raise TypeError("buckets are Bucket objects")
@@ -147,42 +165,91 @@ cdef class Flow:
             if not isinstance(name, bytes) or not 0 < len(name) < 256:
                 raise ValueError("headers have names of 1 to 255 bytes")
         self.peek_flags = peek_flags
+        self._peek_mode_0 = peek_mode_0
+        self.looks = NOTHING_LOOKED_AT
         self.peek_headers = peek_headers
-        self.peek_body = peek_body
-        self.peek_mode_0 = peek_mode_0
-        self.header_rules = header_rules
+        if peek_body >= 0 or header_rules is not None:
+            looks = own_looks(self)
+            looks.peek_body = peek_body
+            looks.header_rules = header_rules
         self.peek_contexts = peek_contexts
         if peek_flags or peek_headers or peek_mode_0 or peek_contexts or peek_body >= 0 or header_rules is not None:
             self._peeks = PEEKS_HEADER
-        self.captures = self.samples = -1
+        self.rules = ()
+
+    @property
+    def peek_body(self):
+        return self.looks.peek_body
+
+    @property
+    def header_rules(self):
+        return self.looks.header_rules
+
+    @property
+    def captures(self):
+        return self.looks.captures
+
+    @property
+    def samples(self):
+        return self.looks.samples
+
+    @property
+    def gate(self):
+        return self.looks.gate
+
+    @property
+    def rewrite(self):
+        return self.looks.rewrite
+
+    @property
+    def notes(self):
+        return self.looks.notes
+
+    @property
+    def peek_mode_0(self):
+        return bool(self._peek_mode_0)
+
+    def decided_by(self, tuple rules not None):
+        """See ``flows.Flow.decided_by``."""
+        self.rules = rules
+
+    def unreported(self):
+        """See ``flows.Flow.unreported``."""
+        cdef uint64_t more = self.messages - self.reported
+        self.reported = self.messages
+        return more
 
     def capture(self, str who not None, object note, int64_t body_bytes, CaptureGate gate=None):
         """See ``flows.Flow.capture``."""
-        self.notes = {**(self.notes or {}), who: note}
-        self.captures = max(self.captures, body_bytes)
-        self.gate = gate or self.gate
+        cdef Looks looks = own_looks(self)
+        looks.notes = {**(looks.notes or {}), who: note}
+        looks.captures = max(looks.captures, body_bytes)
+        looks.gate = gate or looks.gate
         self._peeks |= PEEKS_CAPTURES
 
     def capture_samples(self, str who not None, object note, int64_t body_bytes):
         """See ``flows.Flow.capture_samples``."""
+        cdef Looks looks
         if self.sample_every or self.shows_samples:
             return False
-        self.notes = {**(self.notes or {}), who: note}
-        self.samples = max(self.samples, body_bytes)
+        looks = own_looks(self)
+        looks.notes = {**(looks.notes or {}), who: note}
+        looks.samples = max(looks.samples, body_bytes)
         self._peeks |= PEEKS_SAMPLES
         return True
 
     def show_samples(self):
         """See ``flows.Flow.show_samples``."""
         self.shows_samples = True
-        self.samples = -1
-        if self._peeks & PEEKS_STAMPS:
-            self.rewrite = None
+        if self.looks is not NOTHING_LOOKED_AT:
+            self.looks.samples = -1
+            if self._peeks & PEEKS_STAMPS:
+                self.looks.rewrite = None
         self._peeks &= PEEKS_ALL
 
     def rewrite_by(self, Rewrite rewrite not None):
         """See ``flows.Flow.rewrite_by``."""
-        self.rewrite = rewrite
+        own_looks(self).rewrite = rewrite
         if not rewrite.stamps:
             self._peeks |= PEEKS_REWRITES
             return

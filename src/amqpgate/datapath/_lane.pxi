@@ -1,5 +1,9 @@
 # One direction of a session, and what it costs a message to pass.
 
+# What all lanes have that look for flows and know none yet: most sessions are idle, and a table is 64 bytes.
+cdef FlowTable NO_FLOWS = FlowTable()
+
+
 @cython.no_gc
 cdef class Lane:
     """One direction of one session; see ``reference.Lane``."""
@@ -27,18 +31,43 @@ cdef class Lane:
     def add_body(self, int64_t body_bytes):
         self.body_bytes += body_bytes
 
+    def unreported(self):
+        """See ``reference.Lane.unreported``."""
+        cdef uint64_t more = self.messages - self.reported
+        self.reported = self.messages
+        return more
+
     def settle(self, int number, double now):
         """See ``reference.Lane.settle``."""
         cdef Slot* slot = self.channels.find(<uint16_t>number)
         cdef PendingContent* content
         if slot == NULL or slot.state == 0:
             return
-        content = &slot.up if self.upward else &slot.down
+        content = &slot.up if self.upward else slot.down
         if content.counts and content.due == 0:
             count(self, content, now)
 
+    def use_flows(self, bint used):
+        """See ``reference.Lane.use_flows``."""
+        if not used:
+            self._flows = None
+        elif self._flows is None:
+            self._flows = NO_FLOWS
+        elif self._flows is not NO_FLOWS:
+            self._flows.flush()
+
+    @property
+    def uses_flows(self):
+        return self._flows is not None
+
+    def known_flows(self):
+        """See ``reference.Lane.known_flows``."""
+        return [] if self._flows is None else self._flows.flows()
+
     @property
     def flows(self):
+        if self._flows is NO_FLOWS:
+            self._flows = FlowTable()
         return self._flows
 
     @flows.setter
@@ -233,15 +262,15 @@ cdef bint has_any(
 cdef bint trips(Flow flow, const unsigned char* frame, Py_ssize_t size) noexcept:
     """Whether a message with this content header must be shown."""
     cdef uint16_t flags = be16(frame + 19)
-    if flow.peek_mode_0 and flags & DELIVERY_MODE and not has_mode(frame, size, flags):
+    if flow._peek_mode_0 and flags & DELIVERY_MODE and not has_mode(frame, size, flags):
         return True
-    return has_any(frame, size, flow.peek_flags | MORE_FLAGS, <PyObject*>flow.peek_headers, flow.peek_body)
+    return has_any(frame, size, flow.peek_flags | MORE_FLAGS, <PyObject*>flow.peek_headers, flow.looks.peek_body)
 
 
 cdef bint passes_rules(Flow flow, const unsigned char* frame, Py_ssize_t size, bint tells, int* spent) noexcept:
     """Whether a message surely passes the flow's rules, and nobody needs to know by which; where ``tells``,
     somebody knows from now on."""
-    cdef HeaderRules rules = flow.header_rules
+    cdef HeaderRules rules = flow.looks.header_rules
     cdef int passed
     if not asks(rules, frame, size):
         return True
@@ -251,10 +280,10 @@ cdef bint passes_rules(Flow flow, const unsigned char* frame, Py_ssize_t size, b
         return passed >= 0
     if flow.meter is not None:
         return False
-    if flow.told >> passed & 1:
+    if flow.looks.told >> passed & 1:
         return True
     if tells:
-        flow.told |= <uint64_t>1 << passed
+        flow.looks.told |= <uint64_t>1 << passed
     return False
 
 
@@ -278,7 +307,7 @@ cdef inline bint passes_by(
     have = be16(frame + 19)
     if size + 8 > left or frame[0] != 2 or be16(frame + 1) != number:
         return False
-    if (<Flow>flow).header_rules is not None:
+    if (<Flow>flow).looks.header_rules is not None:
         return (
             14 <= size <= PEEKED_HEADER
             and not ((<Flow>flow).peek_contexts and have & HEADERS)
@@ -288,8 +317,8 @@ cdef inline bint passes_by(
         )
     return (
         not have & ((<Flow>flow).peek_flags | MORE_FLAGS)
-        and not ((<Flow>flow).peek_mode_0 and may_lack_mode(frame))
-        and ((<Flow>flow).peek_body < 0 or be64(frame + 11) <= <uint64_t>(<Flow>flow).peek_body)
+        and not ((<Flow>flow)._peek_mode_0 and may_lack_mode(frame))
+        and ((<Flow>flow).looks.peek_body < 0 or be64(frame + 11) <= <uint64_t>(<Flow>flow).looks.peek_body)
         and (
             not have & HEADERS
             or not (<Flow>flow).peek_contexts

@@ -94,7 +94,7 @@ cdef int add_spans(Made* made, const unsigned char* data, const Span* spans, int
 
 cdef bint can_rewrite(PyObject* flow, const unsigned char* frame, Py_ssize_t size, Py_ssize_t most) noexcept:
     """Whether the message whose header's frame is here, whole, can be rewritten for sure."""
-    cdef Rewrite rewrite = (<Flow>flow).rewrite
+    cdef Rewrite rewrite = (<Flow>flow).looks.rewrite
     return (
         size >= 14
         and size + rewrite.grows <= most
@@ -141,7 +141,7 @@ cdef int make_frames(
 ) except -1:
     """The method and the header that become of the message, behind what was made before. ``ids``: NULL, or the
     numbers of its trace and its span, which go into the context that the entries end in."""
-    cdef Rewrite rewrite = (<Flow>flow).rewrite
+    cdef Rewrite rewrite = (<Flow>flow).looks.rewrite
     cdef Py_ssize_t size = be32(frame + 3), length = PyBytes_GET_SIZE(rewrite.method)
     cdef Py_ssize_t table
     cdef const unsigned char* p = frame + 21

@@ -54,7 +54,7 @@ cdef struct Slot:
     # SETTLES_SHOWN, UNACKED_COUNTED, UNACKED_LOST; and whether deliveries want any, DELIVERIES_ACKED.
     uint8_t acks
     PendingContent up
-    PendingContent down
+    PendingContent* down  # owned, or ``NOTHING_SENT``: most channels of idle sessions have had no delivery
     Confirms* confirms  # owned, or NULL
     Unacked* unacked  # owned, or NULL
 
@@ -141,6 +141,19 @@ cdef class CaptureGate:
     cdef readonly bint is_shut
 
 
+# What a flow has whose messages are looked at, or changed, beyond headers that it is asked for. Most are not, and
+# share the one that says so.
+@cython.final
+cdef class Looks:
+    cdef int64_t peek_body
+    cdef HeaderRules header_rules
+    cdef int64_t captures, samples
+    cdef CaptureGate gate
+    cdef Rewrite rewrite
+    cdef dict notes
+    cdef uint64_t told  # a bit for each rule by which messages pass, and of which the control plane knows
+
+
 @cython.final
 cdef class Flow:
     # What a hit looks at, which is one line of a processor's cache with the object's head.
@@ -150,21 +163,16 @@ cdef class Flow:
     cdef public uint32_t sample_every
     cdef public uint8_t drop
     cdef readonly uint8_t _peeks  # what for: PEEKS_HEADER, ...
-    # What only some flows need.
-    cdef public uint32_t unsampled
-    cdef public int show
+    # What only some flows need; what is small is together, since there are as many flows as sessions.
     cdef readonly uint16_t peek_flags
-    cdef readonly tuple peek_headers
-    cdef readonly int64_t peek_body
-    cdef readonly bint peek_mode_0
-    cdef readonly HeaderRules header_rules
+    cdef public uint32_t unsampled
+    cdef public uint8_t show
     cdef readonly uint8_t peek_contexts
-    cdef readonly int64_t captures, samples
-    cdef uint8_t shows_samples
-    cdef readonly CaptureGate gate
-    cdef readonly Rewrite rewrite
-    cdef readonly dict notes
-    cdef uint64_t told  # a bit for each rule by which messages pass, and of which the control plane knows
+    cdef uint8_t _peek_mode_0, shows_samples
+    cdef readonly tuple peek_headers
+    cdef Looks looks  # NOTHING_LOOKED_AT, or its own
+    cdef readonly tuple rules
+    cdef uint64_t reported  # messages
 
 
 @cython.final
@@ -203,7 +211,7 @@ cdef class Channels:
 
 
 # Not the garbage collector's: what it holds is its channels and flows, which hold no lane. There are two for
-# each session, of 104 bytes instead of 128.
+# each session, of 112 bytes instead of 128.
 @cython.final
 @cython.no_gc
 cdef class Lane:
@@ -212,6 +220,7 @@ cdef class Lane:
     cdef FlowTable _flows
     cdef public uint64_t messages, body_bytes, dropped, frames, most_body
     cdef public double ready_at, held_since
+    cdef uint64_t reported  # messages
     cdef uint8_t upward
     cdef public uint8_t shows_content, shows_nacks
 

@@ -170,7 +170,7 @@ cdef int scan_c(
                 result = V_FULL
                 break
             continue
-        content = &slot.up if upward else &slot.down
+        content = &slot.up if upward else slot.down
         due = content.due
         if kind == 1:
             if due:
@@ -186,6 +186,8 @@ cdef int scan_c(
             if action == UNKNOWN:
                 result = V_METHOD
                 break
+            if content == &NOTHING_SENT and action != FORWARD:
+                content = sent_of(slot)
             if action == CONTENT:
                 content.kind = be32(p + 7)
             if slot.acks & UNACKED_COUNTED and not upward and (action == CONTENT or be32(p + 7) == GET_EMPTY):
@@ -283,7 +285,7 @@ cdef int scan_c(
                                         # It is none.
                                         sampled = False
                                         looks &= PEEKS_ALL
-                                if (<Flow>flow).header_rules is not None:
+                                if (<Flow>flow).looks.header_rules is not None:
                                     if spent >= PATIENCE:
                                         result = V_JUDGED
                                         stop = pos
@@ -306,7 +308,7 @@ cdef int scan_c(
                                     result = V_MORE
                                     stop = pos if whole == -1 else stop - whole
                                     break
-                            if looks & PEEKS_STAMPS and (<Flow>flow).sample_every != (<Flow>flow).rewrite.stamps:
+                            if looks & PEEKS_STAMPS and (<Flow>flow).sample_every != (<Flow>flow).looks.rewrite.stamps:
                                 # Others choose among more, so not each of these is stamped.
                                 (<Flow>flow).unsampled = 0
                                 result = V_SHOWN

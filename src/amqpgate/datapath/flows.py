@@ -152,6 +152,9 @@ class Flow:
     _shows_samples: bool = attrs.field(default=False, init=False)
     #: A bit for each rule by which messages pass, and of which the control plane knows.
     _told: int = attrs.field(default=0, init=False)
+    #: Those that decide about all its messages, as the control plane knows them. Flows share it.
+    rules: tuple[object, ...] = attrs.field(default=(), init=False)
+    _reported: int = attrs.field(default=0, init=False)
 
     @property
     def _peeks(self) -> bool:
@@ -160,6 +163,15 @@ class Flow:
         if peeks or self.peek_body >= 0 or self.header_rules is not None:
             return True
         return self.captures >= 0 or (self.rewrite is not None and not self.rewrite.stamps)
+
+    def decided_by(self, rules: tuple[object, ...]) -> None:
+        """These rules decide about all its messages."""
+        self.rules = rules
+
+    def unreported(self) -> int:
+        """How many messages have passed since this was asked last."""
+        more, self._reported = self.messages - self._reported, self.messages
+        return more
 
     def rewrite_by(self, rewrite: Rewrite) -> None:
         """From now on this becomes of each message; what it cannot be told of is shown.

@@ -114,6 +114,28 @@ class Lane:
     ready_at: float = attrs.field(default=0.0, init=False)
     #: Since when the next message has waited for a bucket, on the same clock; 0: it has not.
     held_since: float = attrs.field(default=0.0, init=False)
+    _reported: int = attrs.field(default=0, init=False)
+
+    def use_flows(self, used: bool) -> None:
+        """Whether messages pass by flows. Where they did before, all that is known is a miss."""
+        if not used or self.flows is None:
+            self.flows = FlowTable() if used else None
+        else:
+            self.flows.flush()
+
+    @property
+    def uses_flows(self) -> bool:
+        """Else every message may pass, and nothing is counted by flow."""
+        return self.flows is not None
+
+    def known_flows(self) -> list[tuple[bytes, Flow]]:
+        """Those that can be hit; see ``FlowTable.flows``."""
+        return [] if self.flows is None else self.flows.flows()
+
+    def unreported(self) -> int:
+        """How many messages have passed since this was asked last."""
+        more, self._reported = self.messages - self._reported, self.messages
+        return more
 
     def add_body(self, body_bytes: int) -> None:
         """A message that has passed had so many bytes of body more than were scanned."""

@@ -146,9 +146,8 @@ async def _add(told: _Sum, session: Session) -> None:
     vhost = session.principal.vhost
     principal: Node = "principal", session.principal.user
     told.begin(session)
-    up, down = session.relay.up.flows, session.relay.down.flows
     naming = None if session.rewriter is None else session.rewriter.transform.naming
-    for key, flow in () if up is None else up.flows():
+    for key, flow in session.relay.up.known_flows():
         if flow.drop or not flow.messages:
             continue
         names = names_of(key, Side.CLIENT)
@@ -156,7 +155,7 @@ async def _add(told: _Sum, session: Session) -> None:
         target: Node = ("exchange", exchange) if exchange else ("queue", routing_key)
         shown = routing_key if exchange else None
         await told.add("publishes", vhost, principal, target, shown, flow.messages, flow.body_bytes)
-    for key, flow in () if down is None else down.flows():
+    for key, flow in session.relay.down.known_flows():
         names = names_of(key, Side.UPSTREAM)
         queue = _queue_of(session.channels, int.from_bytes(key[:2], "big"), names["consumer_tag"])
         if queue is None or not flow.messages:
@@ -171,7 +170,7 @@ async def _add(told: _Sum, session: Session) -> None:
             await told.add("routes", vhost, source, read, routing_key, flow.messages, flow.body_bytes)
         await told.add("delivers", vhost, read, principal, None, flow.messages, flow.body_bytes)
     channels = session.relay.channels
-    mixes = down is not None or channels.got or channels.returned
+    mixes = session.relay.down.uses_flows or channels.got or channels.returned
     for number, channel in list(session.channels.states.items()):
         consumers = () if channel.consuming is None else list(channel.consuming)
         queues = {consumer.operations[0].queue or "" for consumer in consumers}
@@ -182,7 +181,7 @@ async def _add(told: _Sum, session: Session) -> None:
         for queue in queues:
             word = "delivers" if messages else "reads"
             await told.add(word, vhost, ("queue", queue), principal, None, messages, 0)
-    if up is None and session.relay.up.messages:
+    if not session.relay.up.uses_flows and session.relay.up.messages:
         told.leave_unseen(session.relay.up.messages)
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from amqpgate.datapath.scanner import FlowTable
+from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import DISCARD, OPEN, Side
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.channel_close import SessionChannel
@@ -34,8 +34,8 @@ async def session(gateway: Gateway, args: Args) -> JSON:
     for number, channel in list(found.channels.states.items()):
         channels.append(_channel(found, number, channel))
         await turns.next()
-    publish, more_publish = _flows(found.relay.up.flows, Side.CLIENT)
-    deliver, more_deliver = _flows(found.relay.down.flows, Side.UPSTREAM)
+    publish, more_publish = _flows(found.relay.up, Side.CLIENT)
+    deliver, more_deliver = _flows(found.relay.down, Side.UPSTREAM)
     return {
         **row_of(found, gateway),
         **_connection(found),
@@ -132,11 +132,9 @@ def _consumer(tag: str | None, consumer: SessionConsumer) -> JSON:
     return {"tag": tag, "queue": consumer.operations[0].queue, "no_ack": consumer.no_ack}
 
 
-def _flows(table: FlowTable | None, side: Side) -> tuple[list[JSON], int]:
+def _flows(lane: Lane, side: Side) -> tuple[list[JSON], int]:
     """The flows with most messages, and how many more there are."""
-    if table is None:
-        return [], 0
-    found = [(flow.messages, key, flow.body_bytes) for key, flow in table.flows()]
+    found = [(flow.messages, key, flow.body_bytes) for key, flow in lane.known_flows()]
     most = heapq.nlargest(MOST_FLOWS, found)
     shown: list[JSON] = [
         {**_named(key, side), "messages": messages, "bytes": byte_count} for messages, key, byte_count in most

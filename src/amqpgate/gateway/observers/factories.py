@@ -9,23 +9,16 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from amqpgate.gateway.observers.services import GatewayObservers
-from amqpgate.gateway.observers.stats.decisions import Decisions
-from amqpgate.gateway.observers.stats.rule_messages import MessagesByRule
 from amqpgate.gateway.observers.stats.session import StatsFactory
 from amqpgate.gateway.observers.tap.factory import TapFactory
 from amqpgate.gateway.observers.trace.factory import TraceFactory
 from amqpgate.gateway.session.registry import ObserverFactory
 
-
-def _messages(decisions: Decisions) -> MessagesByRule:
-    return MessagesByRule(decisions.passed, lambda: decisions.since)
-
-
 Make: TypeAlias = Callable[[GatewayObservers], ObserverFactory | None]
 
 #: Each gives the factory of one gateway; None: it needs none.
 OBSERVERS: tuple[Make, ...] = (
-    lambda gateway: StatsFactory(gateway.reports, gateway.ended, _messages(gateway.decisions)),
+    lambda gateway: StatsFactory(gateway.reports, gateway.ended),
     lambda gateway: TapFactory(gateway.taps),
     lambda gateway: gateway.audit,
     lambda gateway: None if gateway.tracer is None else TraceFactory(gateway.tracer),

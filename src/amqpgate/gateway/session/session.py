@@ -13,7 +13,6 @@ import attrs
 from amqpgate.bridge import Interpreter
 from amqpgate.datapath.engine import BufferedSocket, End, HandedOverSocket, Pump
 from amqpgate.datapath.relay import Relay
-from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import SessionLimits
@@ -156,10 +155,7 @@ class Session:
         if self.facts.is_relayed:
             _read_headers(self.relay, up, down or shows_content)
         for lane, has_flows in ((to_broker, up), (to_client, down)):
-            if not has_flows or lane.flows is None:
-                lane.flows = FlowTable() if has_flows else None
-            else:
-                lane.flows.flush()
+            lane.use_flows(has_flows)
 
     def enter(self, upstream: SessionUpstream, pump: Pump) -> None:
         """Put the session on the data path. It has its flows once it is observed."""

@@ -13,7 +13,13 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.gateway.observers.stats.bindings import CHANGES, SessionBindings
 from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
 from amqpgate.gateway.observers.stats.reports import Reports, log
-from amqpgate.gateway.observers.stats.rule_messages import MessagesByRule
+from amqpgate.gateway.observers.stats.rule_messages import (
+    SeveralFlows,
+    SharedRules,
+    pass_over,
+    tell_flow,
+    tell_lanes,
+)
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.observer import Denial, RuleKey, SessionObserver
@@ -23,11 +29,30 @@ from amqpgate.policy import Operation, PolicySet, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.kinds.route import ROUTE
 from amqpgate.telemetry.faults import contained
-from amqpgate.values import define, frozen
+from amqpgate.values import define
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 PART: Final = "decisions"
+
+#: Bits of the client's port, and one more, in what says when a session began.
+_PORT_BITS: Final = 17
+#: Milliseconds.
+_SECOND: Final = 1000
+
+
+def _now() -> int:
+    return int(time.monotonic() * _SECOND) << _PORT_BITS
+
+
+@define(eq=False, weakref_slot=False)
+class InForce:
+    """What the statistics of sessions have in common while the same policies are in force."""
+
+    factory: StatsFactory
+    #: Since when they are.
+    since: float
+    rules: SharedRules = attrs.field(factory=SharedRules, init=False)
 
 
 @define(eq=False, weakref_slot=False)
@@ -36,22 +61,24 @@ class StatsObserver(SessionObserver):
 
     part = PART
 
-    #: Who made it.
-    factory: StatsFactory
+    under: InForce
     session: Session
     #: None: the client has asked for no confirms.
     confirms: ConfirmLatency | None = attrs.field(default=None, init=False)
     #: None: it has changed none.
     _bindings: SessionBindings | None = attrs.field(default=None, init=False)
-    #: The client's, with its port; None: nobody has told it.
-    _address: str | None = attrs.field(default=None, init=False)
-    #: When the session began, in seconds (monotonic).
-    _since: float = attrs.field(factory=time.monotonic, init=False)
+    #: Those that rules decide about whole: the only one, or several. None: none.
+    _flows: Flow | SeveralFlows | None = attrs.field(default=None, init=False)
+    #: When the session began, and the client's port, in one number: in two they are 64 bytes of each session.
+    #: Milliseconds (monotonic), and below them the port and one, or 0 where nobody has told it.
+    _began: int = attrs.field(factory=_now, init=False)
 
     def opened_from(self, address: str, upstream: str) -> None:
         """The session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
-        self._address = address
-        reports, choice = self.factory.reports, self.session.facts.choice
+        port = address.rpartition(":")[2]
+        if port.isdecimal() and len(port) <= len("65535"):
+            self._began |= int(port) + 1
+        reports, choice = self.under.factory.reports, self.session.facts.choice
         if choice is not None:
             reports.decisions.used((ROUTE.name, choice.policy, choice.route.id))
         if reports.decisions.events.listeners or log.isEnabledFor(logging.DEBUG):
@@ -59,42 +86,64 @@ class StatsObserver(SessionObserver):
 
     def allowed(self, operation: Operation, verdict: Verdict) -> None:
         if verdict.policy is not None:
-            self.factory.reports.decisions.allowed(verdict)
+            self.under.factory.reports.decisions.allowed(verdict)
 
     def denied(self, denial: Denial) -> None:
-        self.factory.reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
+        self.under.factory.reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
 
     def used(self, rule: RuleKey) -> None:
-        self.factory.reports.decisions.used(rule)
+        self.under.factory.reports.decisions.used(rule)
 
     def carries(self, rule: RuleKey, flow: Flow) -> None:
-        self.factory.messages.carry(rule, flow, self.session)
+        is_known, flows = bool(flow.rules), self._flows
+        self.under.rules.join(flow, rule)
+        if is_known:
+            return
+        if flows is None:
+            self._flows = flow
+        elif not isinstance(flows, SeveralFlows):
+            self._flows = SeveralFlows([flows, flow])
+        else:
+            if flows.is_full:
+                self._tell_flows()
+                relay = self.session.relay
+                flows.keep({one for lane in (relay.up, relay.down) for _, one in lane.known_flows()})
+            flows.kept.append(flow)
 
     @contained(PART, None)
     def tell_messages(self) -> None:
         """Tell which rules messages have passed by since it was told last."""
-        self.factory.messages.take(self.session)
+        self._tell_flows()
+        tell_lanes(self.session, self.under.factory.reports.decisions.passed)
+
+    def _tell_flows(self) -> None:
+        tell, flows = self.under.factory.reports.decisions.passed, self._flows
+        for flow in flows.kept if isinstance(flows, SeveralFlows) else () if flows is None else (flows,):
+            tell_flow(flow, tell)
 
     @contained(PART, None)
-    def follow(self) -> None:
-        """Other policies hold from now on."""
-        self.factory.messages.begin_anew(self.session)
+    def follow(self, under: InForce) -> None:
+        """These policies are in force now. Where they were before, it has another principal: all is told."""
+        if self.under is under:
+            self.tell_messages()
+        pass_over(self.session)
+        self.under, self._flows = under, None
 
     def would_differ(self, operation: Operation, verdict: Verdict) -> None:
-        self.factory.reports.would_differ(verdict, operation, self.session.id)
+        self.under.factory.reports.would_differ(verdict, operation, self.session.id)
 
     def not_transformed(self, channel: int, method: Method, why: NotTransformedError) -> None:
-        self.factory.reports.not_transformed(method, why, self.session.principal)
+        self.under.factory.reports.not_transformed(method, why, self.session.principal)
 
     def adapted(self, channel: int, method: Method, policy: str, result: Adapted) -> None:
-        self.factory.reports.adapted(policy, result.items)
+        self.under.factory.reports.adapted(policy, result.items)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
-        self.factory.reports.limited(limit, happened)
+        self.under.factory.reports.limited(limit, happened)
 
     def passed(self, channel: int, method: Method) -> None:
         if method.INDEX in CHANGES:
-            self._bindings = self._bindings or SessionBindings(self.factory.reports.bindings)
+            self._bindings = self._bindings or SessionBindings(self.under.factory.reports.bindings)
             last_queue = self.session.channels.states[channel].last_queue
             self._bindings.passed(channel, method, self.session.principal, last_queue)
         elif self._bindings is not None and isinstance(method, amqp.ChannelOpen):
@@ -120,19 +169,23 @@ class StatsObserver(SessionObserver):
     def closed(self, outcome: str) -> None:
         self._count()
         self.tell_messages()
-        self.factory.messages.forget(self.session)
-        self.look(self.factory.reports.metrics.confirmed)
+        self._flows = None
+        reports, principal = self.under.factory.reports, self.session.principal
+        self.look(reports.metrics.confirmed)
         # Those that it had named by the broker are exclusive, as a rule, and end with the connection.
-        self.factory.reports.bindings.forget(self.session.principal.vhost, self.session.channels.owned or ())
-        address = self._address or self.session.principal.source
-        self.factory.reports.over(self.session, outcome, address, time.monotonic() - self._since)
+        reports.bindings.forget(principal.vhost, self.session.channels.owned or ())
+        port, address = self._began & ((1 << _PORT_BITS) - 1), principal.source
+        if port:
+            address = f"{address}:{port - 1}"
+        seconds = time.monotonic() - (self._began >> _PORT_BITS) / _SECOND
+        reports.over(self.session, outcome, address, seconds)
 
     @contained("metrics", None)
     def _count(self) -> None:
-        self.factory.ended.add(self.session)
+        self.under.factory.ended.add(self.session)
 
 
-@frozen
+@define(eq=False)
 class StatsFactory:
     """Makes those of one gateway."""
 
@@ -141,7 +194,15 @@ class StatsFactory:
     reports: Reports
     #: What the sessions that are over have passed.
     ended: SessionTotals
-    messages: MessagesByRule
+    _under: InForce | None = attrs.field(default=None, init=False)
+
+    @property
+    def under(self) -> InForce:
+        """Of the policies that are in force now."""
+        since = self.reports.decisions.since
+        if self._under is None or self._under.since != since:
+            self._under = InForce(self, since)
+        return self._under
 
     def looks_on(self, policies: PolicySet) -> bool:
         return True
@@ -150,6 +211,6 @@ class StatsFactory:
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver:
         if not isinstance(before, StatsObserver):
-            return StatsObserver(self, session)
-        before.follow()
+            return StatsObserver(self.under, session)
+        before.follow(self.under)
         return before
