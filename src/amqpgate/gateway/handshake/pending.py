@@ -80,10 +80,6 @@ class PendingHandshake:
         """It is known whom it counts for."""
         self.source = source
 
-    def left(self) -> None:
-        """Nobody gives way any more: its steps, which have it, are not kept by it."""
-        self._steps = None
-
     def cancel(self) -> None:
         """No session comes of it."""
         self.is_cancelled = True
@@ -167,7 +163,6 @@ class PendingHandshakes:
         handshake.is_over()
         if handshake in self._all:
             del self._all[handshake]
-            handshake.left()
             if handshake in self._owed:
                 self.awaits(handshake, None)
         if handshake.source is not None:
