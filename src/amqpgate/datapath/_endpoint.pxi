@@ -19,6 +19,17 @@ cdef enum:
 cdef object FAMILY = _socket.socket.family
 
 
+class Over:
+    """The relay of endpoints that have parted: one that has left the data path."""
+
+    active = False
+    endpoints = ()
+
+
+cdef object OVER = Over()
+cdef RelayEndpoint NOBODY  # whom they have met
+
+
 cdef class RelayEndpoint:
     """One socket of a session; see ``endpoint.RelayEndpoint``."""
 
@@ -120,6 +131,11 @@ cdef class RelayEndpoint:
 
     def meet(self, RelayEndpoint peer not None):
         self.peer = peer
+
+    def part(self):
+        """See ``engine.RelayEndpoint.part``."""
+        self.peer = NOBODY
+        self.relay = OVER
 
     @property
     def side(self):
@@ -273,3 +289,9 @@ cdef class RelayEndpoint:
             self.put_bytes(<const unsigned char*>view.buf, view.len)
         finally:
             PyBuffer_Release(&view)
+
+
+NOBODY = RelayEndpoint.__new__(RelayEndpoint)
+NOBODY.lane = Lane(SIDE_CLIENT, 0, 0, Channels())
+NOBODY.fd = -1
+NOBODY.part()

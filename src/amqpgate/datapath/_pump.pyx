@@ -20,7 +20,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, itimerspec, timespec
 from posix.unistd cimport close, read, write
 
 from amqpgate.datapath._reserve cimport ask_without_reserve
-from amqpgate.datapath._scan cimport Lane, Made, Span, Walk, scan_c
+from amqpgate.datapath._scan cimport Channels, Lane, Made, Span, Walk, scan_c
 
 import _socket
 import os
@@ -115,6 +115,7 @@ cdef class Pump(Pooling):
         self.going = {}
         self.lost = []
         self.left = []
+        self.gone = []
         self.untold = []
         self.captured = []
         self.walk = Walk()
@@ -268,6 +269,11 @@ cdef class Pump(Pooling):
             return
         party.active = False
         self.counters.relays -= 1
+        try:
+            self.gone.append(party)
+        except MemoryError:
+            # It lives for ever then.
+            Py_INCREF(party)
         if self.going:
             self.going.pop(party, None)
         for endpoint in party.endpoints:
@@ -464,6 +470,8 @@ cdef class Pump(Pooling):
         self.arm()
         if self.unserved or self.ready:
             self.wake()
+        if self.gone:
+            self.gone = []
         return 0
 
     cdef int serve(self, list queue, double until) except -1:

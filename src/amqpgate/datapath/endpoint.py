@@ -90,6 +90,9 @@ class PlainRelayEndpoint:
         """Tell it who is at the other end of the session."""
         self.peer = peer
 
+    def part(self) -> None:
+        """See ``engine.RelayEndpoint.part``. Nothing: a cycle of these is left to Python's collector."""
+
     @property
     def active(self) -> bool:
         """Whether its session, or link, is in the pump, and it is still an end of that."""

@@ -222,6 +222,9 @@ class RelayEndpoint(Protocol):
         broken. A peer that speaks TLS is told, and not waited for (`say_end`).
         """
 
+    def part(self) -> None:
+        """Its session is over, and nobody asks for the other end any more: they keep each other no longer."""
+
     def peer_name(self) -> tuple[str, int] | None:
         """The peer's address and port. None: it has gone, or there is no socket."""
 

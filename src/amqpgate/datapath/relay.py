@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
 import attrs
 
+from amqpgate.datapath.captures import Captured
 from amqpgate.datapath.engine import (
     Bytes,
     End,
@@ -18,10 +19,26 @@ from amqpgate.datapath.engine import (
     RelayEndpoint,
 )
 from amqpgate.datapath.scanner import Channels, Lane
-from amqpgate.datapath.tables import Side
+from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.values import define
 
 __all__ = ["End", "HandedOverSocket", "Handler", "Party", "Relay"]
+
+
+class _Nobody:
+    """The handler of relays that are over: whatever comes is nothing."""
+
+    def upcall(self, side: Side, result: ScanResult, frame: memoryview) -> bool:
+        return False
+
+    def captured(self, side: Side, messages: list[Captured]) -> None:
+        pass
+
+    def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
+        pass
+
+
+NOBODY: Final = _Nobody()
 
 
 @define(eq=False, weakref_slot=False)
@@ -49,6 +66,12 @@ class Relay(Party):
         """Its end at a link, where it is a pooled session."""
         end = self.endpoints[1]
         return cast(PooledEndpoint, end) if end.is_pooled else None
+
+    def release(self) -> None:
+        """The session is over, and its sockets are closed: nothing that was its own is kept by the others."""
+        self.handler, self.outgoing = NOBODY, None
+        for endpoint in self.endpoints:
+            endpoint.part()
 
     def send(self, side: Side, data: Bytes) -> None:
         """Queue whole frames for ``side``, behind what was forwarded to it before.

@@ -58,8 +58,6 @@ class Connections:
     most: int
     metrics: Metrics
     count: int = attrs.field(default=0, init=False)
-    #: Of all that there have been, those that are over.
-    over: int = attrs.field(default=0, init=False)
 
     @property
     def has_room(self) -> bool:
@@ -73,7 +71,6 @@ class Connections:
     def ended(self, outcome: str) -> None:
         """A connection, or a session, has ended so."""
         self.count -= 1
-        self.over += 1
         self.metrics.ended(outcome)
 
 

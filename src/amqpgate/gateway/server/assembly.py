@@ -170,7 +170,7 @@ def build(
     history = History.of(memory)
     is_asked = settings.admin is not None or shared_memory is not None
     ring = history.rings[0 if shared_memory is None else shared_memory.worker]
-    collections = FullCollections(connections, live)
+    collections = FullCollections()
     housekeeping = Housekeeping(
         settings,
         registry,

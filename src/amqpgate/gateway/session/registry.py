@@ -396,11 +396,11 @@ class SessionRegistry:
             why = outcome_of(session)
             for observer in session.session_policies.observers:
                 observer.closed(why)
-            session.release()
         finally:
             # Whatever memory is wanting for: it is not one of them any more.
             try:
                 _close_all(session.relay.endpoints)
+                session.release()
             finally:
                 self.ends.on_gone(why)
 

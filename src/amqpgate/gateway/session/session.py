@@ -238,12 +238,21 @@ class Session:
             self.on_over(self)
 
     def release(self) -> None:
-        """Free what grows with the routing keys that the client used.
+        """It is over, and its sockets are closed.
 
-        A session is part of cycles, and in a gateway that is idle Python may not look for those for hours.
+        What it was made of is no cycle any more, so all of it is gone when nobody has it: Python may not look
+        for cycles for hours. What only some sessions have may still be one, so what grows with the routing
+        keys that the client used is freed in any case.
         """
         self.session_policies.release()
-        self.relay.up.flows = self.relay.down.flows = None
+        self.relay.up.use_flows(False)
+        self.relay.down.use_flows(False)
+        self.bridge = None
+        if not self.upstream.is_transparent:
+            # What it was to its pool leads back to it.
+            self.upstream = OwnUpstream(self.relay)
+            self.channels.move_to(self.upstream, ())
+        self.relay.release()
 
 
 def _read_headers(relay: Relay, *are_read: bool) -> None:

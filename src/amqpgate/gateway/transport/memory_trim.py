@@ -3,7 +3,8 @@
 What Python frees, and OpenSSL most of all, glibc keeps: after 500 half TLS handshakes some 20 MiB, for ever.
 100 sessions with 1,000 routing keys each, with audit, rates, traces and a tap, left 115 MiB more than the 186
 that there were before, and leave 65: pymalloc returns an arena of 1 MiB only when nothing in it lives, and a
-session that is over is a cycle, some 30 objects, that kept 50 arenas until Python's next full collection.
+session that is over was a cycle, some 30 objects, that kept 50 arenas until Python's next full collection. It
+is none any more (`Session.release`), but what only some sessions have may be.
 
 Few sessions may have much, too: 10 clients with 10,000 routing keys each, whose bodies are recorded, were
 1.3 million blocks of pymalloc. Of the 157 MiB that came with them 132 stayed where nobody looked, and 72

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from amqpgate.protocol.frames import method_frame
@@ -10,8 +12,10 @@ from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.memory import held
+from tests.unit.gateway.memory import held, in_memory, uncollected
 from tests.unit.gateway.pool.pooled import asked, joined, logged_in, opened, pooled
+
+__all__ = ["uncollected"]
 
 
 def answered(client: Talker, broker: Talker, channel: int, there: int) -> None:
@@ -53,6 +57,27 @@ def test_clients_that_came_and_went_leave_nothing(shared: Stage) -> None:
     # The test's clients have these.
     eventually(lambda: (held() - before).keys() <= {"FrameDecoder"})
     answered(client, broker, 1, 1)
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_clients_that_came_and_went_are_no_cycles(shared: Stage) -> None:
+    """Python may not look for those for hours, and memory rises meanwhile."""
+    pooled(shared)
+
+    def visits(count: int) -> None:
+        for _ in range(count):
+            logged_in(shared).bye()
+            logged_in(shared).reset()
+            half = shared.client()
+            half.raw(amqp.PROTOCOL_HEADER)
+            half.reset()
+        eventually(lambda: len(shared.running.gateway.sessions) == 1)
+
+    visits(3)
+    before = in_memory()
+    visits(5)
+    # The test's clients have these; the data path, what its last event was about.
+    eventually(lambda: max((in_memory() - before - Counter(FrameDecoder=99)).values(), default=0) < 2)
 
 
 def test_who_goes_amid_a_message_leaves_no_half_of_it(shared: Stage) -> None:

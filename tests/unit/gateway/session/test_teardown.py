@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +17,9 @@ from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.leaving import close_heard
+from tests.unit.gateway.memory import in_memory, uncollected
+
+__all__ = ["uncollected"]
 
 MakeStage = Callable[..., Stage]
 
@@ -29,8 +33,49 @@ CLOSE_OK = amqp.ConnectionCloseOk()
 CUTS = [0, 5, len(method_frame(1, amqp.BasicPublish(routing_key="q"))), 200_000, len(PUBLISH)]
 
 
+#: Of which each session has what is counted and told.
+POLICIES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: all}
+spec:
+  subjects: [{user: "*"}]
+  rules: [{id: all, effect: allow, operations: ["*"]}]
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: rates}
+spec:
+  subjects: [{user: "*"}]
+  limits: [{id: per-user, per: [user, vhost], messages: 1M/s}]
+"""
+
+
 def half_close(talker: Talker) -> None:
     talker.sock.shutdown(socket.SHUT_WR)
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_what_a_session_was_is_no_cycle(make_stage: MakeStage) -> None:
+    """Python may not look for those for hours, and memory rises meanwhile."""
+    stage = make_stage(policies=POLICIES)
+
+    def visits(count: int) -> None:
+        for _ in range(count):
+            client, broker = stage.opened()
+            client.publish(b"x", "q")
+            broker.expect_content(amqp.BasicPublish)
+            client.reset()
+            broker.expect(amqp.ConnectionClose)
+            broker.say(CLOSE_OK)
+        stage.running.wait_idle()
+
+    visits(3)
+    before = in_memory()
+    visits(5)
+    # The test's clients and brokers have these; the data path, what its last event was about.
+    theirs = Counter(FrameDecoder=99, ConnectionStart=99, Table=99, Field=99)
+    eventually(lambda: max((in_memory() - before - theirs).values(), default=0) < 2)
 
 
 @pytest.mark.parametrize("leave", [Talker.close, Talker.reset, half_close])
