@@ -132,7 +132,8 @@ class Fibers:
         try:
             for one in guests:
                 assert isinstance(one, Scheduled)
-                if one.queue():
+                # Since the pump noticed, a turn in the same step may have ended it, or had it wait to send.
+                if not one.is_over and self.waiting.get(one.fd) is not one and one.queue():
                     self._soon.append(one)
         except MemoryError:
             self._is_shaken = True

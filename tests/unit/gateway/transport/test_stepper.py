@@ -169,6 +169,19 @@ async def test_the_pump_watches_for_it(pairs: tuple[Pair, Pair]) -> None:
         assert len(fibers) == 0
 
 
+def test_who_has_gone_on_since_the_pump_noticed_is_let_be(fibers: Fibers, pairs: tuple[Pair, Pair]) -> None:
+    (near, _), (other, _) = pairs
+    waits, ends = begun(fibers), begun(fibers)
+    waits.wait_for(near, select.EPOLLOUT)
+    ends.wait_for(other)
+    ends.cancel()
+    fibers.attend()
+    taken = waits.taken, ends.taken
+    fibers.come([waits, ends])
+    assert (waits.taken, ends.taken) == taken
+    assert ends.is_over
+
+
 async def _until(steps: Steps, taken: int) -> None:
     with trio.fail_after(30):
         while steps.taken < taken:
