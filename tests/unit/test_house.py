@@ -38,6 +38,7 @@ DECIDED = {
     "amqpgate.gateway.observers.trace.session:TraceObserver": "0033",
     "amqpgate.gateway.session.observer:SessionObserver": "0033",
     "amqpgate.gateway.session.upstream:SessionUpstream": "0032",
+    "amqpgate.gateway.transport.fibers:Fibers": "0083",
     "amqpgate.gateway.transport.translation:PlainTranslation": "0036",
 }
 

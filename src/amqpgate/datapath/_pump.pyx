@@ -86,6 +86,9 @@ cdef class Pump(Pooling):
     cdef double look_every, look_at
     cdef object late
     cdef dict attending
+    #: Who waits for it, by descriptor.
+    cdef dict lent
+    cdef object take_in
     cdef dict going
     cdef bint closed, interrupted
     #: In `epoll_wait`, for as long as nothing comes.
@@ -112,6 +115,7 @@ cdef class Pump(Pooling):
         self.unserved = []
         self.ready = []
         self.attending = {}
+        self.lent = {}
         self.going = {}
         self.lost = []
         self.left = []
@@ -191,6 +195,24 @@ cdef class Pump(Pooling):
             self.attending[fd] = callback
             self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
 
+    def serve_guests(self, take_in):
+        """See ``pump.Pump.serve_guests``."""
+        self.take_in = take_in
+
+    def lend(self, int fd, guest):
+        """See ``pump.Pump.lend``."""
+        if guest is None:
+            if self.lent.pop(fd, None) is not None:
+                self.control(EPOLL_CTL_DEL, fd, 0)
+            return
+        self.make_room(fd)
+        self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
+        try:
+            self.lent[fd] = guest
+        except MemoryError:
+            self.control(EPOLL_CTL_DEL, fd, 0)
+            raise
+
     @property
     def deadlines(self):
         return len(self.beats) + len(self.throttles)
@@ -238,7 +260,8 @@ cdef class Pump(Pooling):
         endpoint.interest = EPOLLIN
         if endpoint.role == LINK:
             (<LinkEndpoint>endpoint).epoll = self.epoll
-        self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
+        if self.lent.pop(fd, None) is None:
+            self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
         if endpoint.role == OWN:
             endpoint.shed_sock()
         if endpoint.heartbeat > 0:
@@ -396,7 +419,7 @@ cdef class Pump(Pooling):
         cdef PyObject* found
         cdef list untold
         # None where nobody waits, as mostly.
-        cdef list late = None, ready = None
+        cdef list late = None, ready = None, guests = None
         cdef double until
         cdef bint attends = False, waited = False, may_wait = milliseconds != 0 and not self.interrupted
         self.rounds -= 1
@@ -461,12 +484,24 @@ cdef class Pump(Pooling):
         if attends:
             for i in range(n):
                 # Another one may have taken it out.
-                callback = self.attending.get(events[i].data.fd)
+                fd = events[i].data.fd
+                guest = self.lent.get(fd)
+                if guest is not None:
+                    if guests is None:
+                        guests = []
+                    guests.append(guest)
+                    continue
+                callback = self.attending.get(fd)
                 if callback is not None:
                     try:
                         callback()
                     except Exception as failure:
                         self.note(failure)
+            if guests is not None and self.take_in is not None:
+                try:
+                    self.take_in(guests)
+                except Exception as failure:
+                    self.note(failure)
         self.arm()
         if self.unserved or self.ready:
             self.wake()

@@ -347,6 +347,16 @@ class Pump(Protocol):
         """Call this in each step in which the descriptor is readable, after the turns of sockets; None: not
         any more. The descriptor stays the caller's, who takes it out before it is closed."""
 
+    def serve_guests(self, take_in: Callable[[list[object]], None]) -> None:
+        """Call this in each step with the guests who have something to read, after the turns of sockets."""
+
+    def lend(self, fd: int, guest: object | None) -> None:
+        """Watch the descriptor for a guest; None: not any more.
+
+        The guest takes it out before it is closed, or leaves it to the session whose socket it becomes: for
+        that it is watched on.
+        """
+
     def step(self, timeout: float = 0) -> None:
         """Handle what is ready. Waits for it up to ``timeout`` seconds, for ever below zero.
 

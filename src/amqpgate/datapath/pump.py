@@ -61,6 +61,9 @@ class PlainPump:
         self._late: Callable[[float], None] = lambda _: None
         #: By the descriptor that they are called for.
         self._attending: dict[int, Callable[[], None]] = {}
+        self._take_in: Callable[[list[object]], None] = lambda _: None
+        #: Who waits for it, by descriptor.
+        self._lent: dict[int, object] = {}
         self._closed = False
         self._interrupted = False
 
@@ -90,6 +93,18 @@ class PlainPump:
         if callback is not None:
             self._attending[fd] = callback
             self._epoll.register(fd, select.EPOLLIN)
+
+    def serve_guests(self, take_in: Callable[[list[object]], None]) -> None:
+        """See ``engine.Pump``."""
+        self._take_in = take_in
+
+    def lend(self, fd: int, guest: object | None) -> None:
+        """See ``engine.Pump``."""
+        if guest is not None:
+            self._epoll.register(fd, select.EPOLLIN)
+            self._lent[fd] = guest
+        elif self._lent.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
 
     @property
     def deadlines(self) -> int:
@@ -137,7 +152,8 @@ class PlainPump:
         fd = endpoint.sock.fileno()
         endpoint.interest = select.EPOLLIN
         self._departures.sockets[fd] = endpoint
-        self._epoll.register(fd, endpoint.interest)
+        if self._lent.pop(fd, None) is None:
+            self._epoll.register(fd, endpoint.interest)
         if endpoint.heartbeat:
             self._departures.beats.set(endpoint, self._schedule.now + endpoint.heartbeat / 2)
         # No epoll announces bytes of the hand-over, or those that OpenSSL or a buffered socket holds.
@@ -251,7 +267,7 @@ class PlainPump:
                     os.eventfd_read(fd)
                 elif fd == self._timer.fileno():
                     self._timer.drain()
-                elif fd in self._attending:
+                elif fd in self._attending or fd in self._lent:
                     attends = True
                 elif (found := self._departures.sockets.get(fd)) is not None:
                     if number == chosen:
@@ -269,13 +285,21 @@ class PlainPump:
             schedule.wake()
 
     def _attend_to(self, events: list[tuple[int, int]]) -> None:
+        guests = []
         for fd, _ in events:
             # Another one may have taken it out.
-            if (callback := self._attending.get(fd)) is not None:
+            if (guest := self._lent.get(fd)) is not None:
+                guests.append(guest)
+            elif (callback := self._attending.get(fd)) is not None:
                 try:
                     callback()
                 except Exception as error:
                     self._schedule.note(error)
+        if guests:
+            try:
+                self._take_in(guests)
+            except Exception as error:
+                self._schedule.note(error)
 
     def run(self) -> None:
         """Step for as long as nobody interrupts; what an interrupt cut short goes on at the next call."""

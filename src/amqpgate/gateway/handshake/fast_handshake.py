@@ -336,8 +336,9 @@ class FastHandshake(Stepper):
             to.cluster.name,
             self.path.keeps_deliveries,
         )
-        self.ignore_all()
+        # The session's from here on: they are watched for it as they are.
         if not self.path.conversations.establish(self.caller, established, self.pending, selected):
+            self.ignore_all()
             self.path.conversations.left(self.client, self.pending, "refused")
         return True
 

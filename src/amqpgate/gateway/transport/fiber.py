@@ -73,6 +73,12 @@ class Scheduler(Protocol):
     def waiting(self) -> dict[int, Scheduled]:
         """Who waits for a socket, by its descriptor."""
 
+    def watch(self, fd: int, one: Scheduled, events: int) -> None:
+        """Resume it whenever its socket is ready for these."""
+
+    def unwatch(self, fd: int) -> None:
+        """What comes there waits. Raises ``OSError`` where it has been closed."""
+
     def resume_soon(self, one: Scheduled) -> None:
         """It waits no more."""
 

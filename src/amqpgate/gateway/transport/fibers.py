@@ -68,6 +68,7 @@ class Fibers:
         #: Somebody may have been forgotten that is to be resumed.
         self._is_shaken = False
         self._tasks: trio.Nursery | None = None
+        self._pump: Pump | None = None
         #: No fiber is started any more.
         self.is_closed = False
 
@@ -104,14 +105,55 @@ class Fibers:
             self._is_shaken = True
             raise
 
+    def watch(self, fd: int, one: Scheduled, events: int) -> None:
+        """Resume it whenever its socket is ready for ``events``, until `unwatch`.
+
+        The pump reports itself what can be received, and has the socket already where a session begins on it:
+        one ``epoll_wait`` for each time instead of two, and none of its own to begin and to end with.
+        """
+        pump = self._pump
+        if pump is not None and events == select.EPOLLIN:
+            pump.lend(fd, one)
+        else:
+            self.epoll.register(fd, events)
+            self.waiting[fd] = one
+
+    def unwatch(self, fd: int) -> None:
+        """What comes there waits. Raises ``OSError`` where it has been closed."""
+        if self.waiting.pop(fd, None) is not None:
+            self.epoll.unregister(fd)
+        elif self._pump is not None:
+            self._pump.lend(fd, None)
+
+    def come(self, guests: list[object]) -> None:
+        """Resume those whose sockets have something, which the pump has noticed."""
+        # Where others are left of an earlier turn, they have theirs in a step of the pump: one turn in each.
+        has_turn = not self._soon
+        try:
+            for one in guests:
+                assert isinstance(one, Scheduled)
+                # Since the pump noticed, a turn in the same step may have ended it, or had it wait to send.
+                if not one.is_over and self.waiting.get(one.fd) is not one and one.queue():
+                    self._soon.append(one)
+        except MemoryError:
+            self._is_shaken = True
+            os.eventfd_write(self._event, 1)
+            raise
+        if has_turn:
+            self._take_turn(looks=False)
+
     def attend(self) -> None:
         """Resume those that are due, as many as fit into a turn."""
+        self._take_turn(looks=True)
+
+    def _take_turn(self, *, looks: bool) -> None:
         self._is_attending = True
         try:
             if self._is_shaken:
                 self._recover()
             until = time.monotonic() + TURN
-            self._take_in()
+            if looks:
+                self._take_in()
             soon = self._soon
             while soon:
                 fiber = soon.popleft()
@@ -188,6 +230,8 @@ class Fibers:
     async def run(self, pump: Pump, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled: then all end where they wait."""
         pump.attend(self.fileno(), self.attend)
+        pump.serve_guests(self.come)
+        self._pump = pump
         try:
             async with trio.open_nursery() as self._tasks:
                 task_status.started()

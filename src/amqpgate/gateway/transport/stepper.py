@@ -45,10 +45,8 @@ class Stepper(Scheduled):
         """Step on when the socket has something, or is broken."""
         fd = sock.fileno()
         if fd not in self._watched:
-            scheduler = self.scheduler
-            scheduler.epoll.register(fd, events)
+            self.scheduler.watch(fd, self, events)
             self._watched[fd] = sock
-            scheduler.waiting[fd] = self
         self.fd = fd
 
     def wait_alone_for(self, sock: HasFileno, events: int = select.EPOLLIN) -> None:
@@ -61,9 +59,8 @@ class Stepper(Scheduled):
     def ignore(self, fd: int) -> None:
         """What comes there waits."""
         if self._watched.pop(fd, None) is not None:
-            self.scheduler.waiting.pop(fd, None)
             try:  # noqa: SIM105 - it would be three calls more
-                self.scheduler.epoll.unregister(fd)
+                self.scheduler.unwatch(fd)
             except (OSError, ValueError):
                 # It has been closed.
                 pass

@@ -58,6 +58,12 @@ class Schedule:
     #: When the first one looks at its deadlines.
     at: float = math.inf
 
+    def watch(self, fd: int, one: Scheduled, events: int) -> None:
+        self.waiting[fd] = one
+
+    def unwatch(self, fd: int) -> None:
+        self.waiting.pop(fd, None)
+
     def resume_soon(self, one: Scheduled) -> None:
         if one.queue():
             self.soon.append(one)

@@ -9,10 +9,13 @@ from collections.abc import Iterator
 
 import attrs
 import pytest
+import trio
+import trio.testing
 
 from amqpgate.gateway.transport.fiber import Interrupted
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.stepper import Stepper
+from tests.support.fibers import running_fibers
 
 
 @attrs.define(eq=False)
@@ -138,3 +141,48 @@ def test_it_hears_of_its_end(fibers: Fibers, how: str) -> None:
     assert (steps.is_cancelled, steps.is_interrupted) == (how == "cancel", how != "cancel")
     fibers.attend()
     assert steps.is_over
+
+
+async def test_the_pump_watches_for_it(pairs: tuple[Pair, Pair]) -> None:
+    (near, far), (other, its_peer) = pairs
+    async with running_fibers() as fibers:
+        steps = Steps(fibers, 0.0)
+        fibers.begin(steps)
+        await _until(steps, 1)
+        steps.wait_for(near)
+        steps.wait_for(other)
+        assert not fibers.waiting
+        its_peer.send(b"x")
+        await _until(steps, 2)
+        steps.wait_alone_for(near)
+        told = steps.taken
+        await trio.testing.wait_all_tasks_blocked()
+        assert steps.taken == told
+        # What it waits to send is the fibers' own to watch.
+        steps.wait_alone_for(other, select.EPOLLOUT)
+        assert list(fibers.waiting) == [other.fileno()]
+        await _until(steps, told + 1)
+        steps.wait_alone_for(near)
+        steps.is_last = True
+        far.send(b"x")
+        await steps.over()
+        assert len(fibers) == 0
+
+
+def test_who_has_gone_on_since_the_pump_noticed_is_let_be(fibers: Fibers, pairs: tuple[Pair, Pair]) -> None:
+    (near, _), (other, _) = pairs
+    waits, ends = begun(fibers), begun(fibers)
+    waits.wait_for(near, select.EPOLLOUT)
+    ends.wait_for(other)
+    ends.cancel()
+    fibers.attend()
+    taken = waits.taken, ends.taken
+    fibers.come([waits, ends])
+    assert (waits.taken, ends.taken) == taken
+    assert ends.is_over
+
+
+async def _until(steps: Steps, taken: int) -> None:
+    with trio.fail_after(30):
+        while steps.taken < taken:
+            await trio.lowlevel.checkpoint()
