@@ -66,8 +66,10 @@ class Life:
         return self._compiled.due if self._compiled is not None else math.inf
 
     def turn(self, now: float, *, may_have_heard: bool) -> bool:
-        """Let it do what it has to do now; whether there was anything. Its descriptors are only looked at where
-        they may tell of something."""
+        """Let it do what it has to do now; whether there was anything.
+
+        Its descriptors are only looked at where they may tell of something.
+        """
         if self.end is not None:
             return False
         if self._guest.is_due:
