@@ -12,7 +12,7 @@ from tests.simulation import seams
 from tests.simulation.crew import play_all, play_alone
 from tests.simulation.play import Outcome, play
 from tests.simulation.shrink import shrink
-from tests.simulation.story import Story, story_of
+from tests.simulation.story import Story, on_0_10, story_of
 from tests.simulation.tally import Tally, write
 
 
@@ -23,7 +23,7 @@ def main(now: Callable[[], float], engine: str) -> int:
         print(*Tally.of(options.sum).lines(), sep="\n")
         return 0
     if options.story or options.once:
-        story = Story.load(options.story) if options.story else story_of(options.seed, options.each, engine)
+        story = Story.load(options.story) if options.story else _story(options.seed, options, engine)
         return _once(story, options, now)
     seams.warm()
     gc.freeze()
@@ -36,7 +36,7 @@ def main(now: Callable[[], float], engine: str) -> int:
         while now() - began < options.seconds and tally.virtual < options.hours * 3600:
             if len(failures) >= options.failures:
                 return
-            yield story_of(f"{seed}.{number}", options.each, engine)
+            yield _story(f"{seed}.{number}", options, engine)
             number += 1
 
     looked = began
@@ -69,6 +69,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--engine", choices=("plain", "compiled"), help="compiled if it was built; a story has its own"
     )
+    parser.add_argument(
+        "--brokers", choices=("0-9-1", "0-10"), default="0-9-1", help="the version they speak"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--failures", type=int, default=3, help="end after so many")
     parser.add_argument("--shrinking", type=float, default=60.0, help="real seconds for smaller stories")
@@ -83,6 +86,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sum", type=Path, nargs="+", help="only say what these files come to")
     parser.add_argument("--verbose", "-v", action="store_true")
     return parser.parse_args()
+
+
+def _story(seed: str, options: argparse.Namespace, engine: str) -> Story:
+    story = story_of(seed, options.each, engine)
+    return on_0_10(story) if options.brokers == "0-10" else story
 
 
 def _once(story: Story, options: argparse.Namespace, now: Callable[[], float]) -> int:

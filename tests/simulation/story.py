@@ -37,6 +37,9 @@ class Setup:
     cutting: float = 0.1
     buffers: int = 200_000
     buffer_high: int = 256 * 1024
+    #: Of AMQP, by the brokers: "0-9-1", "0-10"; and whether the gateway has to find out.
+    version: str = "0-9-1"
+    is_found_out: bool = False
 
 
 @attrs.frozen
@@ -202,6 +205,23 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
 
 #: Versions of AMQP that have the methods of 0-9-1, as often as each is drawn.
 _OLD = ("0-9-1",) * 6 + ("0-9", "0-8")
+
+
+def on_0_10(story: Story) -> Story:
+    """The same story with brokers of AMQP 0-10, as far as it can be."""
+    random = Random(f"{story.seed}/0-10")
+    setup = attrs.evolve(
+        story.setup,
+        connections="own",
+        shared_consumers=False,
+        version="0-10",
+        is_found_out=random.random() < 0.3,
+    )
+    # What is rejected in a transaction is so at once there.
+    clients = [
+        one if one.kind == "publisher" else attrs.evolve(one, transactions=0.0) for one in story.clients
+    ]
+    return attrs.evolve(story, setup=setup, clients=clients)
 
 
 def _client(seed: str, number: int, random: Random, queues: list[str], pace: tuple[float, ...]) -> ClientPlan:

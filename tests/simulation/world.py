@@ -71,7 +71,9 @@ class World:
         self.brokers: dict[str, Broker] = {}
         for name in "ab"[: setup.brokers]:
             prefix = PREFIX if is_renamed else ""
-            broker = self.brokers[name] = Broker(self, name, f"{story.seed}/broker {name}", prefix)
+            broker = self.brokers[name] = Broker(
+                self, name, f"{story.seed}/broker {name}", prefix, setup.version
+            )
             self.network.servers[BROKERS[name]] = broker.accept
             self.network.names[BROKERS[name]] = name
         self.clients = [_kind(plan)(self, plan) for plan in story.clients]
