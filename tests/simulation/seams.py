@@ -76,10 +76,10 @@ async def _run_sync(function: Callable[..., Any], *args: Any, **_: object) -> An
     return function(*args)
 
 
-def enter(clock: virtual.Clock, seed: str, network: Any, looks: float = 1.0) -> None:
+def enter(clock: virtual.Clock, seed: str, network: Any, looks: float, lag_looks: float) -> None:
     """From now on all that the gateway asks of its surroundings is this world's.
 
-    It looks at its sessions and pools every ``looks`` seconds.
+    It looks at its sessions and pools every ``looks`` seconds, and every ``lag_looks`` of these at how late it is.
     """
     from amqpgate.gateway.handshake import listeners
     from amqpgate.gateway.pool import registry
@@ -104,8 +104,7 @@ def enter(clock: virtual.Clock, seed: str, network: Any, looks: float = 1.0) -> 
     listeners.bind_all = bind_all  # type: ignore[assignment]
     connecting._begin = begin
     housekeeping.INTERVAL = registry.INTERVAL = looks  # type: ignore[misc, attr-defined]
-    # Nobody is ever late: time stands still while somebody works.
-    lag.INTERVAL = 30 * looks  # type: ignore[misc]
+    lag.INTERVAL = lag_looks * looks  # type: ignore[misc]
     housekeeping.give_back = lambda *_: None  # type: ignore[assignment]
     # How much memory the interpreter has is no part of a story.
     housekeeping.sys = SimpleNamespace(getallocatedblocks=lambda: 0)  # type: ignore[attr-defined, assignment]

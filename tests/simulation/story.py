@@ -31,8 +31,10 @@ class Setup:
     audit: bool = False
     #: What policies change: "headers", "names" of exchanges and queues, "both"; "": nothing.
     transform: str = ""
-    #: Seconds between the gateway's looks at its sessions and pools; at how late it is, a quarter of that.
+    #: Seconds between the gateway's looks at its sessions and pools.
     looks: float = 1.0
+    #: Of those looks, between two at how late it is.
+    lag_looks: float = 0.25
     latency: float = 0.002
     cutting: float = 0.1
     buffers: int = 200_000
@@ -178,6 +180,8 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
         audit=random.random() < 0.4,
         transform=random.choice(("", "", "", "headers", "names", "both")),
         looks=pace[3],
+        # Nobody is ever late: time stands still while somebody works.
+        lag_looks=30.0,
         latency=random.choice((0.0002, 0.002, 0.02, 0.15)),
         cutting=random.choice((0.0, 0.1, 0.6)),
         buffers=random.choice((5_000, 20_000, 200_000)),

@@ -66,7 +66,7 @@ class World:
         self.network = Network(
             self.clock, story.seed, latency=setup.latency, cutting=setup.cutting, buffers=setup.buffers
         )
-        seams.enter(self.clock, story.seed, self.network, setup.looks)
+        seams.enter(self.clock, story.seed, self.network, setup.looks, setup.lag_looks)
         self.audited, self.logged = audit.enter(), Logged()
         self.brokers: dict[str, Broker] = {}
         for name in "ab"[: setup.brokers]:
