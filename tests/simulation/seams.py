@@ -79,7 +79,7 @@ async def _run_sync(function: Callable[..., Any], *args: Any, **_: object) -> An
 def enter(clock: virtual.Clock, seed: str, network: Any, looks: float, lag_looks: float) -> None:
     """From now on all that the gateway asks of its surroundings is this world's.
 
-    It looks at its sessions and pools every ``looks`` seconds, and every ``lag_looks`` of these at how late it is.
+    It looks at its sessions and pools every ``looks`` seconds, at its lag every ``lag_looks`` of these.
     """
     from amqpgate.gateway.handshake import listeners
     from amqpgate.gateway.pool import registry
