@@ -43,7 +43,10 @@ def main(names: list[str]) -> int:
         if names and mutation.name not in names:
             continue
         with copy_of(mutation) as tree:
-            found = [f"{by} after {after:.0f} s: {said}" for by, after, said in _found(tree, expected)]
+            found = [
+                f"{by} after {after:.0f} s: {said}"
+                for by, after, said in _found(tree, expected, mutation.brokers)
+            ]
         missed += not found
         print(f"{mutation.name} | {' | '.join(found) or 'NOT FOUND'}", flush=True)
     return 1 if missed else 0
@@ -61,7 +64,7 @@ def _beset(mutations: list[Mutation]) -> int:
     return 1 if missed else 0
 
 
-def _found(tree: Path, expected: Verdicts) -> Iterator[tuple[str, float, str]]:
+def _found(tree: Path, expected: Verdicts, brokers: str) -> Iterator[tuple[str, float, str]]:
     """Who finds the fault, after how many seconds, and what is said of it.
 
     The simulator has as long as it takes only where conformance has found nothing.
@@ -71,7 +74,7 @@ def _found(tree: Path, expected: Verdicts) -> Iterator[tuple[str, float, str]]:
     if said is not None:
         yield "conformance", perf_counter() - began, said
     began = perf_counter()
-    said = simulated(tree, _CONTROL if said is not None else _PATIENCE)
+    said = simulated(tree, _CONTROL if said is not None else _PATIENCE, brokers)
     if said is not None:
         yield "the simulator", perf_counter() - began, said
 

@@ -14,6 +14,8 @@ _DENIAL: Final = f"{_SRC}/gateway/session/publish_denial.py"
 _ENDPOINT: Final = f"{_SRC}/datapath/endpoint.py"
 _PASSAGE: Final = f"{_SRC}/datapath/passage.py"
 _SETTLING: Final = f"{_SRC}/bridge/v0_10/deliveries.py"
+_PUBLISHING_0_10: Final = f"{_SRC}/bridge/v0_10/broker_publishing.py"
+_CONSUMING_0_10: Final = f"{_SRC}/bridge/v0_10/broker_consuming.py"
 
 
 @frozen
@@ -26,6 +28,8 @@ class Mutation:
     after: str
     #: What chaos plays it with.
     setup: str = "own"
+    #: The version that the simulator's brokers speak.
+    brokers: str = "0-9-1"
 
     def apply(self, text: str) -> str:
         """The text of its file with the fault. Raises `ValueError` unless ``before`` is there once."""
@@ -173,5 +177,47 @@ MUTATIONS: Final = (
         "        return 0 if channel is None else channel.limit",
         "        return 0 if channel is None else 0 * channel.limit",
         setup="bridged-0-8",
+    ),
+    Mutation(
+        "what a broker of 0-10 completes is confirmed by a wrong number",
+        _PUBLISHING_0_10,
+        "amqp.BasicAck(self._next_tag - 1, multiple=count > 1)",
+        "amqp.BasicAck(self._next_tag, multiple=count > 1)",
+        brokers="0-10",
+    ),
+    Mutation(
+        "what a broker of 0-10 has not completed is confirmed",
+        _PUBLISHING_0_10,
+        "while waiting and waiting[0] in self._done:",
+        "while waiting and (waiting[0] in self._done or len(waiting) > 1):",
+        brokers="0-10",
+    ),
+    Mutation(
+        "what a broker of 0-10 rejects does not come back",
+        _PUBLISHING_0_10,
+        "        self._mandatory.rejected(reject)",
+        "        del reject",
+        brokers="0-10",
+    ),
+    Mutation(
+        "an accept to a broker of 0-10 is lost",
+        _CONSUMING_0_10,
+        "        for transfers in _sets(accepted):",
+        "        for transfers in _sets(accepted[1:] if len(accepted) > 1 else accepted):",
+        brokers="0-10",
+    ),
+    Mutation(
+        "credit for a broker of 0-10 does not come back",
+        _CONSUMING_0_10,
+        "            if owed and consumer.limit is not None:",
+        "            if owed > 1 and consumer.limit is not None:",
+        brokers="0-10",
+    ),
+    Mutation(
+        "what goes back to a broker of 0-10 is rejected",
+        _CONSUMING_0_10,
+        "                if requeue\n",
+        "                if requeue and len(ids) > 1\n",
+        brokers="0-10",
     ),
 )

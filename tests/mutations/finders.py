@@ -57,9 +57,10 @@ def copy_of(mutation: Mutation | None) -> Iterator[Path]:
         yield tree
 
 
-def simulated(tree: Path, seconds: float) -> str | None:
+def simulated(tree: Path, seconds: float, brokers: str = "0-9-1") -> str | None:
     """What the simulator says of it; None: nothing. Raises ``RuntimeError`` where it does not run."""
     words = ("--seed", "mutations", "--seconds", str(seconds), "--failures", "1", "--shrinking", "0")
+    words += ("--brokers", brokers)
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation", *words],
         cwd=tree,

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections import deque
 from random import Random
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.generated.v0_10 import MessageProperties
 from tests.simulation.broker_end import BrokerEnd
+from tests.simulation.broker_end_0_10 import BrokerEnd010
 from tests.simulation.clock import Clock
 from tests.simulation.entries import Delivery, Message
 from tests.simulation.held import Channel, Consumer, Waiting
 from tests.simulation.ledger import Ledger
+
+End: TypeAlias = BrokerEnd | BrokerEnd010
 
 
 class Surroundings(Protocol):
@@ -30,20 +33,25 @@ class Surroundings(Protocol):
 class Broker:
     """One node."""
 
-    def __init__(self, world: Surroundings, name: str, seed: str, prefix: str = "") -> None:
+    def __init__(
+        self, world: Surroundings, name: str, seed: str, prefix: str = "", version: str = "0-9-1"
+    ) -> None:
         """``prefix`` stands before the names of queues, for clients that do not know of it."""
+        self.version = version
         self.world, self.name, self.random = world, name, Random(seed)
         self.prefix = prefix
         self.queues: dict[str, deque[Waiting]] = {}
-        self.consumers: dict[str, deque[tuple[BrokerEnd, Channel, Consumer]]] = {}
-        self.ends: dict[BrokerEnd, None] = {}
+        self.consumers: dict[str, deque[tuple[End, Channel, Consumer]]] = {}
+        self.ends: dict[End, None] = {}
         #: Seconds from a message to its confirm, about.
         self.slowness = 0.005
         self.nacking = 0.0
         self.consumed = 0
+        #: By the numbers of messages: their properties as they came, where that is more than the ledger has.
+        self.stored: dict[int, MessageProperties] = {}
 
-    def accept(self) -> BrokerEnd:
-        end = BrokerEnd(self)
+    def accept(self) -> End:
+        end = BrokerEnd010(self) if self.version == "0-10" else BrokerEnd(self)
         self.ends[end] = None
         return end
 
@@ -54,13 +62,13 @@ class Broker:
                 end.connection.reset()
             self.lost(end)
 
-    def lost(self, end: BrokerEnd) -> None:
+    def lost(self, end: End) -> None:
         """A connection is over: what it held is in its queues again."""
         if self.ends.pop(end, self) is None:
             for channel in list(end.channels.values()):
                 self.close(end, channel)
 
-    def close(self, end: BrokerEnd, channel: Channel) -> None:
+    def close(self, end: End, channel: Channel) -> None:
         """A channel is over."""
         for consumer in channel.consumers.values():
             self.cancel(end, channel, consumer)
@@ -78,9 +86,13 @@ class Broker:
         self.queues[queue].appendleft(Waiting(delivery.message, True))
         self.serve(queue)
 
-    def cancel(self, end: BrokerEnd, channel: Channel, consumer: Consumer) -> None:
+    def cancel(self, end: End, channel: Channel, consumer: Consumer) -> None:
         consumer.is_over = True
         self.consumers[consumer.queue].remove((end, channel, consumer))
+
+    def has_queue_for(self, message: Message) -> bool:
+        """Whether there is one."""
+        return self.prefix + message.key.rpartition(".")[2] in self.queues
 
     def route(self, message: Message) -> bool:
         """Whether there is a queue for it."""
@@ -102,33 +114,31 @@ class Broker:
         while waiting and consumers and idle < len(consumers):
             end, channel, consumer = consumers[0]
             consumers.rotate(-1)
-            if consumer.prefetch and consumer.held >= consumer.prefetch:
+            if consumer.is_full:
                 idle += 1
                 continue
             idle = 0
-            one = waiting.popleft()
-            channel.tag += 1
-            delivery = self.world.ledger.deliver(
-                one.message,
-                queue.removeprefix(self.prefix),
-                consumer.source,
-                channel.tag,
-                redelivered=one.redelivered,
-                no_ack=consumer.no_ack,
-            )
-            if consumer.no_ack:
-                self.consumed += 1
-            else:
-                consumer.held += 1
-                channel.held[channel.tag] = delivery, consumer
-            end.send_content(
-                channel.number,
-                amqp.BasicDeliver(
-                    consumer.tag,
-                    channel.tag,
-                    one.redelivered,
-                    self.world.ledger.exchange_of(one.message),
-                    one.message.key,
-                ),
-                self.world.ledger.content_of(delivery),
-            )
+            self._deliver(end, channel, consumer)
+
+    def serve_one(self, end: End, channel: Channel, consumer: Consumer) -> None:
+        """Deliver now what a consumer may have."""
+        while self.queues[consumer.queue] and not consumer.is_full:
+            self._deliver(end, channel, consumer)
+
+    def _deliver(self, end: End, channel: Channel, consumer: Consumer) -> None:
+        one = self.queues[consumer.queue].popleft()
+        channel.tag += 1
+        delivery = self.world.ledger.deliver(
+            one.message,
+            consumer.queue.removeprefix(self.prefix),
+            consumer.source,
+            channel.tag,
+            redelivered=one.redelivered,
+            no_ack=consumer.no_ack,
+        )
+        if consumer.no_ack:
+            self.consumed += 1
+        else:
+            consumer.held += 1
+            channel.held[channel.tag] = delivery, consumer
+        end.deliver(channel, consumer, delivery)

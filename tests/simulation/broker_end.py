@@ -76,6 +76,13 @@ class BrokerEnd:
         except Wrong as wrong:
             raise Violation(f"{self.name}: {wrong}") from wrong
 
+    def deliver(self, channel: Channel, consumer: Consumer, delivery: Delivery) -> None:
+        """Send a message to a consumer."""
+        message = delivery.message
+        exchange = self.ledger.exchange_of(message)
+        method = amqp.BasicDeliver(consumer.tag, channel.tag, delivery.redelivered, exchange, message.key)
+        self.send_content(channel.number, method, self.ledger.content_of(delivery))
+
     # -- the connection ----------------------------------------------------------------------------
 
     def say(self, channel: int, method: Method) -> None:

@@ -5,64 +5,54 @@ from __future__ import annotations
 import argparse
 import gc
 import random
-import resource
-from collections import Counter
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 
+from tests.simulation import seams
 from tests.simulation.crew import play_all, play_alone
 from tests.simulation.play import Outcome, play
 from tests.simulation.shrink import shrink
-from tests.simulation.story import Story, story_of
+from tests.simulation.story import Story, on_0_10, story_of
+from tests.simulation.tally import Tally, write
 
 
 def main(now: Callable[[], float], engine: str) -> int:
     """0 where all held. ``engine`` is the one that is there."""
     options = _options()
+    if options.sum:
+        print(*Tally.of(options.sum).lines(), sep="\n")
+        return 0
     if options.story or options.once:
-        story = Story.load(options.story) if options.story else story_of(options.seed, options.each, engine)
+        story = Story.load(options.story) if options.story else _story(options.seed, options, engine)
         return _once(story, options, now)
-    # Those that are forked have it then.
-    import_module("tests.simulation.world")
+    seams.warm()
     gc.freeze()
     seed = options.seed or f"{random.SystemRandom().getrandbits(32):08x}"
     print(f"simulation: SEED={seed}, {engine} engine, {options.jobs} at once", flush=True)
-    began, total, happened = now(), Counter[str](), Counter[str]()
-    virtual, stories, failures = 0.0, 0, list[Outcome]()
+    began, tally, failures = now(), Tally(), list[Outcome]()
 
     def wanted() -> Iterator[Story]:
         number = 0
-        while now() - began < options.seconds and virtual < options.hours * 3600:
+        while now() - began < options.seconds and tally.virtual < options.hours * 3600:
             if len(failures) >= options.failures:
                 return
-            yield story_of(f"{seed}.{number}", options.each, engine)
+            yield _story(f"{seed}.{number}", options, engine)
             number += 1
 
     looked = began
     for outcome in play_all(wanted(), options.jobs, now):
-        stories += 1
-        virtual += outcome.virtual
-        total.update(outcome.figures)
-        happened.update(outcome.happened)
+        tally.add(outcome)
+        if options.log:
+            write(outcome, options.log)
         if outcome.failure:
             failures.append(outcome)
             _keep(outcome, options.out)
-            at = f"{now() - began:.0f} s, {virtual / 3600:.2f} virtual hours"
+            at = f"{now() - began:.0f} s, {tally.virtual / 3600:.2f} virtual hours"
             print(f"FAILED {outcome.story.seed} after {at}: {_last(outcome)}", flush=True)
         if now() - looked > 30:
             looked = now()
-            print(
-                f"  {virtual / 3600:.1f} virtual hours, {stories} stories, {len(failures)} failed", flush=True
-            )
-    took = now() - began
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = f"{took:.0f} s ({used.ru_utime + used.ru_stime:.0f} s of CPU)"
-    print(f"{virtual / 3600:.2f} virtual hours in {cpu}, {stories} stories, {len(failures)} failed")
-    print("  " + ", ".join(f"{name} {number}" for name, number in sorted(total.items())))
-    print(
-        "  faults: " + (", ".join(f"{name} {number}" for name, number in sorted(happened.items())) or "none")
-    )
+            print("  " + tally.lines()[0], flush=True)
+    print(*tally.lines()[:3], f"  {now() - began:.0f} s by the clock", sep="\n")
     for outcome in _one_of_each(failures):
         _tell(outcome, options, now)
     return 1 if failures else 0
@@ -79,6 +69,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--engine", choices=("plain", "compiled"), help="compiled if it was built; a story has its own"
     )
+    parser.add_argument(
+        "--brokers", choices=("0-9-1", "0-10"), default="0-9-1", help="the version they speak"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--failures", type=int, default=3, help="end after so many")
     parser.add_argument("--shrinking", type=float, default=60.0, help="real seconds for smaller stories")
@@ -89,8 +82,15 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=Path("build/simulation"), help="where stories that failed are kept"
     )
+    parser.add_argument("--log", type=Path, help="a line for each story is added to this file")
+    parser.add_argument("--sum", type=Path, nargs="+", help="only say what these files come to")
     parser.add_argument("--verbose", "-v", action="store_true")
     return parser.parse_args()
+
+
+def _story(seed: str, options: argparse.Namespace, engine: str) -> Story:
+    story = story_of(seed, options.each, engine)
+    return on_0_10(story) if options.brokers == "0-10" else story
 
 
 def _once(story: Story, options: argparse.Namespace, now: Callable[[], float]) -> int:

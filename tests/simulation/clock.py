@@ -30,9 +30,16 @@ class Clock(trio.abc.Clock):
     def __init__(self) -> None:
         self.now = 1000.0
         self.timers: list[Timer] = []
+        #: A timer has gone off since this was taken back.
+        self.has_rung = False
         #: What the world does: when, in which order, what.
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
+
+    def rang(self) -> bool:
+        """Whether a timer has gone off since this was asked."""
+        has_rung, self.has_rung = self.has_rung, False
+        return has_rung
 
     # -- what the code asks --------------------------------------------------------------------
 
@@ -69,10 +76,11 @@ class Clock(trio.abc.Clock):
         """Do what is due; whether anything was."""
         fired = False
         for timer in self.timers:
-            if timer.when <= self.now:
-                fired |= timer.fire(self.now)
-        while self._agenda and self._agenda[0][0] <= self.now:
-            heapq.heappop(self._agenda)[2]()
+            if timer.when <= self.now and timer.fire(self.now):
+                fired = self.has_rung = True
+        agenda = self._agenda
+        while agenda and agenda[0][0] <= self.now:
+            heapq.heappop(agenda)[2]()
             fired = True
         return fired
 

@@ -48,6 +48,7 @@ class Surroundings(Protocol):
     def register(self, connection: Connection) -> None: ...
     def forget(self, connection: Connection) -> None: ...
     def count(self, what: str) -> None: ...
+    def touch(self) -> None: ...
     def trace(self, connection: Connection, way: bytes, data: bytes) -> None: ...
 
 
@@ -171,6 +172,7 @@ class Connection:
     def flush(self) -> None:
         """Give the gateway what has arrived."""
         waiting = self.inward.waiting
+        self.network.touch()
         try:
             while waiting:
                 data = waiting[0]
@@ -196,6 +198,7 @@ class Connection:
             interest |= select.EPOLLIN
         if interest != self.interest and self.interest >= 0 and not self.is_over:
             self.interest = interest
+            self.network.touch()
             self.network.epoll.modify(self.sock, interest)
 
     def ready(self, events: int) -> None:
@@ -204,6 +207,7 @@ class Connection:
             self.flush()
         if not events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR) or self.is_over:
             return
+        self.network.touch()
         try:
             data = self.sock.recv(_READ)
         except BlockingIOError:
@@ -225,6 +229,7 @@ class Connection:
                 self._arrive(self.outward, b"", lambda _: self._over())
 
     def _reset_gateway(self) -> None:
+        self.network.touch()
         end = self.gateway_end
         if end is not None and end.fileno() >= 0:
             # A unix socket that is closed with something unread resets its peer.
@@ -242,6 +247,7 @@ class Connection:
     def _over(self) -> None:
         if not self.is_over:
             self.is_over = True
+            self.network.touch()
             if self.interest >= 0:
                 self.network.epoll.unregister(self.sock)
             self.network.forget(self)

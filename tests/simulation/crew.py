@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
@@ -16,6 +17,7 @@ from tests.simulation.story import Story
 
 #: Real seconds that one story may take, for each virtual hour and at least.
 _SLOWEST = 900.0
+_PR_SET_PDEATHSIG = 1
 
 
 @attrs.define(eq=False)
@@ -77,6 +79,8 @@ def _start(story: Story, now: float) -> _Player:
         os.close(theirs)
         return _Player(story, pid, ours, now + _SLOWEST * max(1.0, story.seconds / 3600))
     try:
+        # It does not outlive who would hear of it.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         os.close(ours)
         data = memoryview(play(story).to_json().encode())
         while data:
@@ -90,8 +94,9 @@ def _start(story: Story, now: float) -> _Player:
 
 def _end(player: _Player) -> Outcome:
     os.close(player.pipe)
-    os.waitpid(player.pid, 0)
+    _pid, _status, used = os.wait4(player.pid, 0)
     if player.said:
-        return Outcome.from_json(player.said.decode())
+        outcome = Outcome.from_json(player.said.decode())
+        return attrs.evolve(outcome, cpu=used.ru_utime + used.ru_stime)
     why = "the process that played it has ended without a word, or took too long"
     return Outcome(player.story, why, why, "", player.story.seconds, {}, {}, [])

@@ -109,6 +109,8 @@ class Delivery:
     answer: str = ""
     #: It is settled, or its channel is over.
     is_over: bool = False
+    #: As it is delivered, while that is asked for.
+    content: Content | None = None
 
 
 @attrs.define(eq=False)

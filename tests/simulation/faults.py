@@ -21,6 +21,7 @@ def happen(world: World, fault: Fault) -> None:
     if FAULTS[fault.kind][1] != "client":
         world.in_trouble(fault.seconds)
     _HOW[fault.kind](world, fault)
+    world.network.touch()
 
 
 def heal(world: World) -> None:
@@ -31,6 +32,7 @@ def heal(world: World) -> None:
         broker.slowness, broker.nacking = 0.005, 0.0
     if world.life is not None:
         world.life.gateway.resume()
+    world.network.touch()
 
 
 def _reset(world: World, fault: Fault) -> None:
@@ -109,7 +111,12 @@ def _pause(world: World, fault: Fault) -> None:
     life = world.life
     if life is not None and life.is_serving:
         life.gateway.pause()
-        world.clock.after(fault.seconds, life.gateway.resume)
+
+        def again() -> None:
+            life.gateway.resume()
+            world.network.touch()
+
+        world.clock.after(fault.seconds, again)
 
 
 def _reload(world: World, fault: Fault) -> None:

@@ -27,6 +27,11 @@ class Consumer:
     held: int = 0
     is_over: bool = False
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it gets nothing for the moment."""
+        return bool(self.prefetch) and self.held >= self.prefetch
+
 
 @attrs.define(eq=False)
 class Channel:

@@ -265,10 +265,12 @@ class Ledger:
 
     def content_of(self, delivery: Delivery) -> Content:
         """As it is delivered: with the delivery's number."""
-        properties, body = delivery.message.passed
-        assert properties.headers is not None
-        headers = properties.headers.with_(DELIVERY, delivery.number)
-        return Content(attrs.evolve(properties, headers=headers), body)
+        if delivery.content is None:
+            properties, body = delivery.message.passed
+            assert properties.headers is not None
+            headers = properties.headers.with_(DELIVERY, delivery.number)
+            delivery.content = Content(attrs.evolve(properties, headers=headers), body)
+        return delivery.content
 
     def hear(
         self, lane: Lane, consumer: str, queue: str, tag: int, redelivered: bool, content: Content
@@ -293,6 +295,7 @@ class Ledger:
         source.heard += 1
         if content != self.content_of(delivery):
             raise Violation(f"{what} is changed: {_difference(content, self.content_of(delivery))}")
+        delivery.content = None
         if (queue, redelivered) != (delivery.queue, delivery.redelivered):
             raise Violation(
                 f"{what} is of {delivery.queue}, redelivered {delivery.redelivered}: not as heard"

@@ -65,8 +65,11 @@ class Life:
         """When it next has something to do that no descriptor tells of; infinity: never."""
         return self._compiled.due if self._compiled is not None else math.inf
 
-    def turn(self, now: float) -> bool:
-        """Let it do what it has to do now; whether there was anything."""
+    def turn(self, now: float, *, may_have_heard: bool) -> bool:
+        """Let it do what it has to do now; whether there was anything.
+
+        Its descriptors are only looked at where they may tell of something.
+        """
         if self.end is not None:
             return False
         if self._guest.is_due:
@@ -76,7 +79,7 @@ class Life:
                 return True
             self._step(0)
             return True
-        if self.due <= now or self._epoll.poll(0):
+        if self.due <= now or (may_have_heard and self._epoll.poll(0)):
             self._step(0)
             return True
         return False

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+import attrs
+
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_9_1 import BasicProperties
 from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.tables import Table
 from amqpgate.wire.v0_10.structs import Struct, Unknown
 from amqpgate.wire.v0_10.types import Map, Value
+from tests.simulation.ledger import DELIVERY
 from tests.simulation.talk import Content
 
 #: The header that keeps a message-id that is no UUID.
@@ -65,6 +68,13 @@ def content_of(structs: Sequence[Struct | Unknown], body: bytes) -> tuple[amqp.D
         app_id=_text(message.app_id),
     )
     return delivery, Content(properties, body)
+
+
+def numbered(message: amqp.MessageProperties, delivery: int) -> amqp.MessageProperties:
+    """A message as a broker sends it: as it came, with the number of the delivery."""
+    headers = message.application_headers.entries if message.application_headers else ()
+    number = (DELIVERY.encode(), Value(TypeCode.INT32, delivery))
+    return attrs.evolve(message, application_headers=Map((*headers, number)))
 
 
 def _text(value: bytes | None) -> str | None:

@@ -48,10 +48,12 @@ class Network:
         self._unanswered: list[tuple[socket.socket, GatewaySocket]] = []
         self._hash = hashlib.sha256()
         self.pieces = self.bytes = 0
+        self._is_touched = False
 
     # -- what connections ask ----------------------------------------------------------------------
 
     def register(self, connection: Connection) -> None:
+        self.touch()
         self.connections[connection.sock.fileno()] = connection
         self.epoll.register(connection.sock, connection.interest)
 
@@ -72,6 +74,15 @@ class Network:
     def digest(self) -> str:
         """Of all that was heard by anybody, and when."""
         return self._hash.hexdigest()
+
+    def touch(self) -> None:
+        """A descriptor may tell of something that it did not tell of before."""
+        self._is_touched = True
+
+    def was_touched(self) -> bool:
+        """Whether one may, since this was asked."""
+        is_touched, self._is_touched = self._is_touched, False
+        return is_touched
 
     def poll(self) -> bool:
         """Move what sockets have; whether there was anything."""
@@ -112,6 +123,7 @@ class Network:
         sock.setblocking(False)
         name = name_of((source, 20000 + number % 40000), number)
         sock.bind(name)
+        self.touch()
         error = sock.connect_ex(name_of(to))
         if error:
             sock.close()
@@ -148,6 +160,7 @@ class Network:
         return made
 
     def _dial(self, ours: socket.socket, made: GatewaySocket, address: Address) -> None:
+        self.touch()
         if made.fileno() < 0:
             ours.close()
             return

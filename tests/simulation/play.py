@@ -29,6 +29,8 @@ class Outcome:
     figures: dict[str, int]
     happened: dict[str, int]
     lines: list[str]
+    #: Seconds of CPU that it has taken, where a process of its own has played it.
+    cpu: float = 0.0
 
     def to_json(self) -> str:
         return json.dumps(attrs.asdict(self, recurse=False) | {"story": self.story.to_json()})

@@ -12,11 +12,25 @@ import secrets
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import trio
 
 from tests.simulation import clock as virtual
+
+#: What has with it all that a story needs later: by version, of shared connections, of the audit trail.
+_LATE = (
+    "tests.simulation.world",
+    "amqpgate.bridge.v0_8",
+    "amqpgate.bridge.v0_9",
+    "amqpgate.bridge.v0_10.build",
+    "amqpgate.bridge.v0_10.client",
+    "amqpgate.gateway.pool.pooled_upstream",
+    "amqpgate.gateway.observers.audit.audit",
+    "amqpgate.gateway.observers.audit.writer",
+)
 
 
 def install(engine: str = "compiled") -> str:
@@ -46,6 +60,12 @@ def install(engine: str = "compiled") -> str:
     return "compiled" if build.COMPILED else "plain"
 
 
+def warm() -> None:
+    """Import what the gateway imports once it needs it: those that are forked have it then."""
+    for name in _LATE:
+        import_module(name)
+
+
 def _pump(make: Callable[..., Any], **what: object) -> Any:
     return make(clock=virtual.Timer.clock.monotonic, **what)
 
@@ -56,10 +76,10 @@ async def _run_sync(function: Callable[..., Any], *args: Any, **_: object) -> An
     return function(*args)
 
 
-def enter(clock: virtual.Clock, seed: str, network: Any, looks: float = 1.0) -> None:
+def enter(clock: virtual.Clock, seed: str, network: Any, looks: float, lag_looks: float) -> None:
     """From now on all that the gateway asks of its surroundings is this world's.
 
-    It looks at its sessions and pools every ``looks`` seconds.
+    It looks at its sessions and pools every ``looks`` seconds, at its lag every ``lag_looks`` of these.
     """
     from amqpgate.gateway.handshake import listeners
     from amqpgate.gateway.pool import registry
@@ -84,5 +104,7 @@ def enter(clock: virtual.Clock, seed: str, network: Any, looks: float = 1.0) -> 
     listeners.bind_all = bind_all  # type: ignore[assignment]
     connecting._begin = begin
     housekeeping.INTERVAL = registry.INTERVAL = looks  # type: ignore[misc, attr-defined]
-    lag.INTERVAL = looks / 4  # type: ignore[misc]
+    lag.INTERVAL = lag_looks * looks  # type: ignore[misc]
     housekeeping.give_back = lambda *_: None  # type: ignore[assignment]
+    # How much memory the interpreter has is no part of a story.
+    housekeeping.sys = SimpleNamespace(getallocatedblocks=lambda: 0)  # type: ignore[attr-defined, assignment]

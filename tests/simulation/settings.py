@@ -41,6 +41,8 @@ def settings_of(setup: Setup, listener: Address, brokers: list[Address]) -> str:
         f"  endpoints: [{endpoints}]",
         f"  connections: {setup.connections}",
     ]
+    if setup.version != "0-9-1":
+        lines.append(f"  version: {'auto' if setup.is_found_out else setup.version}")
     if setup.connections == "pooled":
         consumers = "shared" if setup.shared_consumers else "own"
         lines.append(

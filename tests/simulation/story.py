@@ -31,12 +31,17 @@ class Setup:
     audit: bool = False
     #: What policies change: "headers", "names" of exchanges and queues, "both"; "": nothing.
     transform: str = ""
-    #: Seconds between the gateway's looks at its sessions and pools; at how late it is, a quarter of that.
+    #: Seconds between the gateway's looks at its sessions and pools.
     looks: float = 1.0
+    #: Of those looks, between two at how late it is.
+    lag_looks: float = 0.25
     latency: float = 0.002
     cutting: float = 0.1
     buffers: int = 200_000
     buffer_high: int = 256 * 1024
+    #: Of AMQP, by the brokers: "0-9-1", "0-10"; and whether the gateway has to find out.
+    version: str = "0-9-1"
+    is_found_out: bool = False
 
 
 @attrs.frozen
@@ -175,6 +180,8 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
         audit=random.random() < 0.4,
         transform=random.choice(("", "", "", "headers", "names", "both")),
         looks=pace[3],
+        # Nobody is ever late: time stands still while somebody works.
+        lag_looks=30.0,
         latency=random.choice((0.0002, 0.002, 0.02, 0.15)),
         cutting=random.choice((0.0, 0.1, 0.6)),
         buffers=random.choice((5_000, 20_000, 200_000)),
@@ -202,6 +209,23 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
 
 #: Versions of AMQP that have the methods of 0-9-1, as often as each is drawn.
 _OLD = ("0-9-1",) * 6 + ("0-9", "0-8")
+
+
+def on_0_10(story: Story) -> Story:
+    """The same story with brokers of AMQP 0-10, as far as it can be."""
+    random = Random(f"{story.seed}/0-10")
+    setup = attrs.evolve(
+        story.setup,
+        connections="own",
+        shared_consumers=False,
+        version="0-10",
+        is_found_out=random.random() < 0.3,
+    )
+    # What is rejected in a transaction is so at once there.
+    clients = [
+        one if one.kind == "publisher" else attrs.evolve(one, transactions=0.0) for one in story.clients
+    ]
+    return attrs.evolve(story, setup=setup, clients=clients)
 
 
 def _client(seed: str, number: int, random: Random, queues: list[str], pace: tuple[float, ...]) -> ClientPlan:

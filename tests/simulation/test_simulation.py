@@ -29,24 +29,28 @@ def folder(request: pytest.FixtureRequest) -> Path:
     return Path(request.config.rootpath, "build/simulation/fresh")
 
 
-@pytest.mark.parametrize("engine", ["plain", "compiled"])
-def test_a_fresh_seed(engine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("engine", "brokers"), [("plain", "0-9-1"), ("compiled", "0-9-1"), ("compiled", "0-10")]
+)
+def test_a_fresh_seed(engine: str, brokers: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A story that failed is played again each time, until it holds: no second run takes it for chance."""
-    for path in sorted(folder.glob(f"{engine}*.json")):
+    for path in sorted(folder.glob(f"{engine}-{brokers}-*.json")):
         code, said = simulate("--story", str(path))
         assert code == 0, f"{path} failed before, and fails again\n{said}"
         path.unlink()
-    seed = f"{engine}-{random.SystemRandom().getrandbits(32):08x}"
+    seed = f"{engine}-{brokers}-{random.SystemRandom().getrandbits(32):08x}"
     with capsys.disabled():
         print(f"\nsimulation: SEED={seed}")
-    words = ("--engine", engine, "--seed", seed, "--out", str(folder))
+    words = ("--engine", engine, "--brokers", brokers, "--seed", seed, "--out", str(folder))
     code, said = simulate(*words, "--seconds", "4", "--each", "20", "--shrinking", "20")
     assert code == 0, f"seed {seed}, kept in {folder}\n{said}"
 
 
-@pytest.mark.parametrize("engine", ["plain", "compiled"])
-def test_a_seed_is_the_same_each_time(engine: str) -> None:
-    words = ("--engine", engine, "--once", "--seed", f"again, {engine}", "--each", "20")
+@pytest.mark.parametrize(
+    ("engine", "brokers"), [("plain", "0-9-1"), ("compiled", "0-9-1"), ("compiled", "0-10")]
+)
+def test_a_seed_is_the_same_each_time(engine: str, brokers: str) -> None:
+    words = ("--engine", engine, "--brokers", brokers, "--once", "--seed", f"again, {engine}", "--each", "20")
     first, second = (simulate(*words) for _ in range(2))
     assert first[0] == 0, first[1]
     assert trace(first[1]) == trace(second[1])

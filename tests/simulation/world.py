@@ -66,12 +66,14 @@ class World:
         self.network = Network(
             self.clock, story.seed, latency=setup.latency, cutting=setup.cutting, buffers=setup.buffers
         )
-        seams.enter(self.clock, story.seed, self.network, setup.looks)
+        seams.enter(self.clock, story.seed, self.network, setup.looks, setup.lag_looks)
         self.audited, self.logged = audit.enter(), Logged()
         self.brokers: dict[str, Broker] = {}
         for name in "ab"[: setup.brokers]:
             prefix = PREFIX if is_renamed else ""
-            broker = self.brokers[name] = Broker(self, name, f"{story.seed}/broker {name}", prefix)
+            broker = self.brokers[name] = Broker(
+                self, name, f"{story.seed}/broker {name}", prefix, setup.version
+            )
             self.network.servers[BROKERS[name]] = broker.accept
             self.network.names[BROKERS[name]] = name
         self.clients = [_kind(plan)(self, plan) for plan in story.clients]
@@ -167,18 +169,26 @@ class World:
         turns, since = 0, clock.now
         # Whether anything was done since sockets were looked at.
         is_new = True
+        # Whether the gateway's descriptors may tell of something, and the network's.
+        may_hear = may_move = True
         while not done():
             busy = clock.fire()
+            if network.was_touched() | clock.rang():
+                may_hear = may_move = True
             life = self.life
-            if life is not None and life.turn(clock.now):
-                busy = True
+            if life is not None and life.turn(clock.now, may_have_heard=may_hear):
+                busy = may_hear = may_move = True
                 if life.end is not None:
                     self._buried(life)
                 if self.logged.failure:
                     raise Violation(self.logged.failure)
+            else:
+                may_hear = False
             if busy or is_new:
                 is_new = busy
-                busy |= network.poll()
+                if may_move:
+                    may_move = network.poll()
+                    busy |= may_move
             if busy:
                 turns += 1
                 if turns > _CIRCLES:
