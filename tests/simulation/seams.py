@@ -83,7 +83,7 @@ def enter(clock: virtual.Clock, seed: str, network: Any, looks: float, lag_looks
     """
     from amqpgate.gateway.handshake import listeners
     from amqpgate.gateway.pool import registry
-    from amqpgate.gateway.server import housekeeping
+    from amqpgate.gateway.server import housekeeping, memory_keeping
     from amqpgate.gateway.transport import connecting
     from amqpgate.telemetry import lag
 
@@ -105,6 +105,6 @@ def enter(clock: virtual.Clock, seed: str, network: Any, looks: float, lag_looks
     connecting._begin = begin
     housekeeping.INTERVAL = registry.INTERVAL = looks  # type: ignore[misc, attr-defined]
     lag.INTERVAL = lag_looks * looks  # type: ignore[misc]
-    housekeeping.give_back = lambda *_: None  # type: ignore[assignment]
+    memory_keeping.give_back = lambda *_: None  # type: ignore[assignment]
     # How much memory the interpreter has is no part of a story.
-    housekeeping.sys = SimpleNamespace(getallocatedblocks=lambda: 0)  # type: ignore[attr-defined, assignment]
+    memory_keeping.sys = SimpleNamespace(getallocatedblocks=lambda: 0)  # type: ignore[attr-defined, assignment]
