@@ -237,7 +237,9 @@ def test_a_reload_of_wrong_policies_says_what_to_mend(
         (folder / "shop.yaml").write_text(POLICY)
         window.get_by_role("button", name="Reload").click()
         expect(shown.page.locator("#act-said")).to_have_text("The policies are read again and in force.")
-        asked(shown, "Drain").get_by_role("button", name="Drain and end").click()
+        window = asked(shown, "Drain")
+        expect(window).to_contain_text("Each of 0 open sessions ends when")
+        window.get_by_role("button", name="Drain and end").click()
         expect(shown.page.locator("#act-said")).to_contain_text("It drains: 0 sessions")
         expect(shown.page.locator("#state")).to_have_text("no answer")
     finally:

@@ -28,7 +28,7 @@ const ACTIONS = {
   drain: {
     title: "Drain and end this gateway?",
     does: "Drain and end",
-    words: (now) => `New connections are refused. Sessions end when what they wait for is answered, or when the time of a drain is over: ${count(now.sessions)}. Then the gateway ends, and this page with it. It cannot be taken back.`,
+    words: (now) => `New connections are refused. Each of ${plural(now.sessions, "open session")} ends when what it waits for is answered, or when the time of a drain is over. Then the gateway ends, and this page with it. It cannot be taken back.`,
     done: (now) => `It drains: ${plural(now.sessions, "session")} to part with.`,
   },
   "log-level": {
