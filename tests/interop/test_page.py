@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
 import pika
 import pytest
-from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker, ConnectionClosedByBroker
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.interop.clients.scripts import NODE_MODULES
 from tests.interop.pair import parameters
@@ -170,6 +171,80 @@ def test_a_session_is_found_by_keyboard_and_closed(shown: Shown, gateway: Gatewa
     shown.wrong.clear()
     shown.page.keyboard.press("Escape")
     expect(row).to_have_count(0)
+
+
+def asked(shown: Shown, button: str) -> Locator:
+    """The question of an action, opened by the keyboard. The first key after it does nothing but close it."""
+    shown.page.get_by_role("button", name=button, exact=True).focus()
+    shown.page.keyboard.press("Enter")
+    window = shown.page.get_by_role("dialog")
+    expect(window).to_be_visible()
+    expect(window.get_by_role("button", name="Close this window")).to_be_focused()
+    return window
+
+
+def test_actions_ask_before_they_do_anything(
+    shown: Shown, gateway: Gateway, connection: pika.BlockingConnection
+) -> None:
+    state, said = shown.page.locator("#state"), shown.page.locator("#act-said")
+    window = asked(shown, "Pause")
+    expect(window).to_contain_text("Sessions that are open go on: 1.")
+    shown.page.keyboard.press("Escape")
+    expect(window).to_have_count(0)
+    pika.BlockingConnection(parameters(gateway.port)).close()
+    asked(shown, "Pause")
+    shown.page.keyboard.press("Tab")
+    shown.page.keyboard.press("Enter")
+    expect(said).to_have_text("Paused: new connections are refused.")
+    expect(state).to_have_text("not ready")
+    with pytest.raises(AMQPConnectionError):
+        pika.BlockingConnection(parameters(gateway.port))
+    assert connection.is_open
+    asked(shown, "Resume").get_by_role("button", name="Resume").click()
+    expect(said).to_have_text("Resumed: new connections are taken.")
+    expect(state).to_have_text("ready")
+    pika.BlockingConnection(parameters(gateway.port)).close()
+    window = asked(shown, "Log level")
+    expect(window.get_by_label("Level")).to_have_value("info")
+    window.get_by_label("Level").select_option("warning")
+    window.get_by_role("button", name="Change").click()
+    expect(said).to_have_text("The log's level is warning.")
+    window = asked(shown, "Log level")
+    expect(window.get_by_label("Level")).to_have_value("warning")
+    window.get_by_label("Level").select_option("info")
+    window.get_by_role("button", name="Change").click()
+    expect(said).to_have_text("The log's level is info.")
+
+
+def test_a_reload_of_wrong_policies_says_what_to_mend(
+    chromium: Browser, rabbitmq: RabbitMQ, tmp_path: Path
+) -> None:
+    """And a drain ends the gateway, after its question only."""
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    (folder / "shop.yaml").write_text(POLICY)
+    (tmp_path / "token").write_text("s3cret\n")
+    gateway = watched(rabbitmq.address, folder, admin=f"tokenFile: {tmp_path / 'token'}")
+    gateway.start()
+    context = chromium.new_context()
+    try:
+        shown = opened(context, gateway)
+        (folder / "shop.yaml").write_text(POLICY.replace("effect: deny", "effect: maybe"))
+        window = asked(shown, "Reload policies")
+        window.get_by_role("button", name="Reload").click()
+        expect(window).to_contain_text("Those of before stay in force. Mend this and reload:")
+        expect(window).to_contain_text("shop.yaml")
+        (folder / "shop.yaml").write_text(POLICY)
+        window.get_by_role("button", name="Reload").click()
+        expect(shown.page.locator("#act-said")).to_have_text("The policies are read again and in force.")
+        window = asked(shown, "Drain")
+        expect(window).to_contain_text("Each of 0 open sessions ends when")
+        window.get_by_role("button", name="Drain and end").click()
+        expect(shown.page.locator("#act-said")).to_contain_text("It drains: 0 sessions")
+        expect(shown.page.locator("#state")).to_have_text("no answer")
+    finally:
+        context.close()
+        gateway.stop()
 
 
 def test_names_are_text(shown: Shown, connection: pika.BlockingConnection) -> None:
@@ -375,6 +450,11 @@ def test_axe_finds_nothing(
     assert found() == []
     page.keyboard.press("Escape")
     page.keyboard.press("?")
+    assert found() == []
+    page.keyboard.press("Escape")
+    page.evaluate("location.hash = '#overview'")
+    page.get_by_role("button", name="Log level").click()
+    expect(page.get_by_label("Level")).to_be_visible()
     assert found() == []
     context.close()
 

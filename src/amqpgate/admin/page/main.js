@@ -1,6 +1,7 @@
 // The page: which view is shown, what is asked for it, and what is heard meanwhile.
 
 import { every, listen, onLocked, Refused } from "./api.js";
+import "./actions.js";
 import { byId, setText } from "./dom.js";
 import * as denials from "./denials.js";
 import * as graph from "./graph.js";
