@@ -2,12 +2,13 @@
 
     python -m tests.interop.upgrade [--suite pika] [--quick] [--keep DIR [--told]]
 
-The suites are the libraries' own acceptance tests, and `clients`: this project's with clients in Python, C,
-Ruby, PHP and JavaScript. They run through a gateway with an audit log before RabbitMQ 3 first. What its
-records say of RabbitMQ 4 is held against what fails there directly, test by test; then all runs there
-through a gateway with a compatibility policy. Prints each set, suite by suite, then of all. Exit code 1 if a
-test passes on RabbitMQ 3 and not on 4 through the gateway, or if the records name a test that does not fail,
-or do not name one that does and passes with the policy; 3 if a suite could not be had, or was not whole.
+The suites are the libraries' own acceptance tests, and this project's with clients in Python, C, Ruby, PHP,
+JavaScript (`clients`), and with releases of Celery (`celery`). They run through a gateway with an audit log
+before RabbitMQ 3 first. What its records say of RabbitMQ 4 is held against what fails there directly, test by
+test; then all runs there through a gateway with a compatibility policy. Prints each set, suite by suite, then
+of all. Exit code 1 if a test passes on RabbitMQ 3 and not on 4 through the gateway, or if the records name a
+test that does not fail, or do not name one that does and passes with the policy; 3 if a suite could not be
+had, or was not whole.
 
 What a suite did on one of the three ways is in the folder of ``--keep`` as soon as it has ended, and is not
 played again by the next run with that folder. ``--told`` plays nothing, and prints what is there.
@@ -58,6 +59,9 @@ CLAIM_CHECK = """  claimCheck:
     store: "s3://claims/prod?endpoint_override=http://127.0.0.1:%d"
     above: 16Mi
 """
+
+#: This project's suites, by the names that the command has for them.
+OWN = {"clients": ("clients", "amqp_tools", "kombu"), "celery": ("celery",)}
 
 #: Tests that expect an error, whichever: they pass where their connection is lost over a queue, too.
 EXPECT_ERRORS = ("aiormq tests/test_connection.py::test_connection_close_stairway",)
@@ -166,8 +170,8 @@ class Replay:
             return _passed(self._stage(), wanted, f"policies: {profile}\n")
 
     def _stage(self, way: Way = "gateway") -> Stage:
-        if self.name == "clients":
-            return stage_of_clients(way)
+        if self.name in OWN:
+            return stage_of_clients(way, OWN[self.name])
         return stage_of([SUITES[self.name]], quick=self.quick, way=way)
 
     def _kept(self, what: str, play: Callable[[], T]) -> T:
@@ -313,7 +317,7 @@ def _brief(test: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    known = [*SUITES, "clients"]
+    known = [*SUITES, *OWN]
     parser.add_argument("--suite", action="append", choices=known, help="only this one (default: all)")
     parser.add_argument("--quick", action="store_true", help="of the libraries' only what takes seconds")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="results there; those that are stay")
