@@ -1,8 +1,8 @@
 """Records to the requests that a newer RabbitMQ may take otherwise: who made them, how often, and when.
 
-Declares come from events, as the broker has agreed to them, and connections of old clients. From usage come basic.qos, queue.delete with
-conditions, and messages that are larger than RabbitMQ 4 takes. Names that differ only by ids are one. At most
-`MOST` rows come to this process: those with the most requests.
+Declares come from events, as the broker has agreed to them, and connections of old clients. From usage come
+basic.qos, queue.delete with conditions, and messages that are larger than RabbitMQ 4 takes. Names that differ
+only by ids are one. At most `MOST` rows come to this process: those with the most requests.
 """
 
 from __future__ import annotations
