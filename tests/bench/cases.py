@@ -193,6 +193,19 @@ CASES: tuple[Case, ...] = (
         )
         for mode in ("publish", "deliver")
     ),
+    *(
+        Case(
+            f"{mode}-16-headers{'-profile' if way == 'profile' else ''}",
+            f"{mode}, 16 B, with three headers{', with a compatibility policy' if way == 'profile' else ''}",
+            way,
+            mode,
+            ("--size", "16", "--headers"),
+            (Mark("cpu-of-case", f"{mode}-16-headers", 1.5),) if way == "profile" else (),
+            lasts=lambda scale: scale.seconds / 3,
+        )
+        for mode in ("publish", "deliver")
+        for way in ("own", "profile")
+    ),
     Case(
         "pingpong",
         "confirm, one in flight, 16 B",

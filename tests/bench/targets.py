@@ -25,7 +25,7 @@ from .tools import ToolError, load_once
 #: Where a case's messages go: to the sink, to it with TLS up to the proxy, to it from a client of an older
 #: version, to it by a connection that clients share, to it by a gateway that writes audit records, to it by
 #: one that has a compatibility policy, to another sink that nobody storms, or to RabbitMQ.
-Way: TypeAlias = Literal["sink", "tls", "bridge", "pooled", "audited", "profile", "calm", "rabbitmq"]
+Way: TypeAlias = Literal["sink", "tls", "bridge", "own", "pooled", "audited", "profile", "calm", "rabbitmq"]
 
 #: What is added to the configuration of that gateway. Windows are a tenth of the usual ones, so that some end
 #: while it is measured.
@@ -249,7 +249,7 @@ class Amqpgate:
         return self._child.pid if self._child else None
 
     def address(self, way: Way) -> str | None:
-        return f"{LOOPBACK}:{self._ports['sink' if way in ('bridge', *BESIDE) else way]}"
+        return f"{LOOPBACK}:{self._ports['sink' if way in ('bridge', 'own', *BESIDE) else way]}"
 
     def beside(self, way: Way) -> Amqpgate:
         """Another process of it, for one of `BESIDE`; started the first time."""

@@ -262,6 +262,8 @@ def test_the_marks_are_those_that_were_set() -> None:
         "deliver-16-audited": 1.03,
         "publish-16-profile": 1.2,
         "deliver-16-profile": 1.2,
+        "publish-16-headers-profile": 1.5,
+        "deliver-16-headers-profile": 1.5,
         "pingpong": 1.0,
         "openloop": 1.0,
         "pingpong-50": 1.0,

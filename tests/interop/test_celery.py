@@ -10,9 +10,12 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import attrs
 import pytest
 
 from tests.interop.steps import Setting
+from tests.support.environments import NotHere, environment
+from tests.support.missing import missing
 from tests.support.processes import Child
 
 ROOT = Path(__file__).parents[2]
@@ -20,9 +23,46 @@ MODULE = "tests.interop.clients.celery_app"
 TASKS = 200
 
 
+RELEASES = {
+    "5.4": "celery==5.4.0\nkombu==5.4.2\n",
+    "5.6": "celery==5.6.3\nkombu==5.6.2\n",
+}
+
+
+@attrs.frozen
+class Celery:
+    """One as it is in the field."""
+
+    release: str
+    #: Whether its queues are quorum queues.
+    is_quorum: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.release}-quorum" if self.is_quorum else self.release
+
+    def play(self, at: Setting, folder: Path) -> None:
+        """Two workers of it."""
+        try:
+            python = environment(ROOT / ".cache" / f"celery-{self.release}", RELEASES[self.release])
+        except NotHere as error:
+            missing(str(error))
+        play(at, folder, python, workers=2, settings={"INTEROP_QUORUM": "1"} if self.is_quorum else {})
+
+
+IN_THE_FIELD = (Celery("5.4"), Celery("5.6"), Celery("5.6", is_quorum=True))
+
+
 @pytest.mark.timeout(240)
 def test_worker(setting: Callable[[str], Setting], tmp_path: Path) -> None:
     play(setting("celery"), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("celery", IN_THE_FIELD, ids=lambda celery: celery.name)
+def test_workers_in_the_field(celery: Celery, setting: Callable[[str], Setting], tmp_path: Path) -> None:
+    celery.play(setting(f"celery-{celery.name}"), tmp_path)
 
 
 def play(

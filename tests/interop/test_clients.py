@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from tests.interop.clients import aio_pika_async, pika_blocking, pika_select, py_amqp
-from tests.interop.clients.scripts import NODE_AMQPLIB, PHP_AMQPLIB, RUBY_BUNNY
+from tests.interop.clients.scripts import NODE_AMQPLIB, NODE_AMQPLIB_0_10, PHP_AMQPLIB, RUBY_BUNNY
 from tests.interop.conftest import Answers
 from tests.interop.steps import EXPECTED, Setting, expected
 
@@ -61,6 +61,9 @@ DRIVERS: list[Driver] = [
 
 PLAYS = [
     pytest.param(driver, step, id=f"{driver.name}-{step}") for driver in DRIVERS for step in driver.steps()
+] + [
+    pytest.param(NODE_AMQPLIB_0_10, step, id=f"{NODE_AMQPLIB_0_10.name}-{step}", marks=pytest.mark.slow)
+    for step in NODE_AMQPLIB_0_10.steps()
 ]
 
 

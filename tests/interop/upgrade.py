@@ -1,13 +1,17 @@
 """Suites of clients on RabbitMQ 3, on RabbitMQ 4 directly, and on 4 through a gateway with a profile.
 
-    python -m tests.interop.upgrade [--suite pika] [--quick] [--keep DIR]
+    python -m tests.interop.upgrade [--suite pika] [--quick] [--keep DIR [--told]]
 
-The suites are the libraries' own acceptance tests, and `clients`: this project's with clients in Python, C,
-Ruby, PHP and JavaScript. They run through a gateway with an audit log before RabbitMQ 3 first. What its
-records say of RabbitMQ 4 is held against what fails there directly, test by test; then all runs there
-through a gateway with a compatibility policy. Prints each set. Exit code 1 if a test passes on RabbitMQ 3 and
-not on 4 through the gateway, or if the records name a test that does not fail, or do not name one that does
-and passes with the policy; 3 if a suite could not be had.
+The suites are the libraries' own acceptance tests, and this project's with clients in Python, C, Ruby, PHP,
+JavaScript (`clients`), and with releases of Celery (`celery`). They run through a gateway with an audit log
+before RabbitMQ 3 first. What its records say of RabbitMQ 4 is held against what fails there directly, test by
+test; then all runs there through a gateway with a compatibility policy. Prints each set, suite by suite, then
+of all. Exit code 1 if a test passes on RabbitMQ 3 and not on 4 through the gateway, or if the records name a
+test that does not fail, or do not name one that does and passes with the policy; 3 if a suite could not be
+had, or was not whole.
+
+What a suite did on one of the three ways is in the folder of ``--keep`` as soon as it has ended, and is not
+played again by the next run with that folder. ``--told`` plays nothing, and prints what is there.
 
 The node of version 4 denies what later versions deny. Bodies that it does not take go by way of an object
 store, where there is one (`tools/test-tools.sh`).
@@ -20,20 +24,22 @@ import contextlib
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 
 from amqpgate.policy.tools.preflight import FAILS, BrokerRequest, troubles
-from tests.interop.audit_trail.plays import Stage, Way, stage_of, stage_of_clients, stages_in_turn
+from tests.interop.audit_trail.plays import Stage, Way, stage_of, stage_of_clients
 from tests.interop.audit_trail.trail import Recording, record
-from tests.interop.upstream.suites import SUITES, Play, Suite
-from tests.support.audit import Record
+from tests.interop.upstream.suites import SUITES, Play
+from tests.support.audit import Record, records
 from tests.support.environments import NotHere
 from tests.support.rabbitmq_root import CONFIG, DENYING, ROOT, root_of_4
 from tests.support.swift import Swift
@@ -54,8 +60,16 @@ CLAIM_CHECK = """  claimCheck:
     above: 16Mi
 """
 
-#: Tests that expect an error, whichever: they pass where their connection is lost over a queue, too.
-EXPECT_ERRORS = ("aiormq tests/test_connection.py::test_connection_close_stairway",)
+#: This project's suites, by the names that the command has for them.
+OWN = {"clients": ("clients", "amqp_tools", "kombu"), "celery": ("celery",)}
+
+#: Tests that do not notice what comes of it. The first expects an error, whichever: it passes where its
+#: connection is lost over a queue, too. The others publish 20 MiB without confirms, and end.
+UNNOTICED = (
+    "aiormq tests/test_connection.py::test_connection_close_stairway",
+    "aiormq tests/test_channel.py::test_big_message[amqp_channel2-",
+    "aiormq tests/test_channel.py::test_big_message[amqp_channel3-",
+)
 
 
 @attrs.frozen
@@ -83,12 +97,12 @@ class Outcomes:
 
     @property
     def wrongly_named(self) -> frozenset[str]:
-        return (frozenset(self.named) & self.directly) - self.expecting
+        return (frozenset(self.named) & self.directly) - self.unnoticed
 
     @property
-    def expecting(self) -> frozenset[str]:
-        """What passes because it expects an error."""
-        return frozenset(test for test in self.directly if test.startswith(EXPECT_ERRORS))
+    def unnoticed(self) -> frozenset[str]:
+        """What passes because it does not look."""
+        return frozenset(test for test in self.directly if test.startswith(UNNOTICED))
 
     @property
     def unnamed(self) -> frozenset[str]:
@@ -97,6 +111,102 @@ class Outcomes:
 
     def is_as_expected(self) -> bool:
         return not (self.lost or self.wrongly_named or self.unnamed)
+
+    def __or__(self, other: Outcomes) -> Outcomes:
+        """Of both."""
+        return Outcomes(
+            self.on_three | other.on_three,
+            self.directly | other.directly,
+            self.through_gateway | other.through_gateway,
+            {**self.named, **other.named},
+        )
+
+
+T = TypeVar("T")
+
+NOTHING = Outcomes(frozenset(), frozenset(), frozenset(), {})
+
+
+class NotKept(Exception):
+    """A suite has not ended on one of the ways, and is not to be played."""
+
+
+@attrs.frozen
+class Replay:
+    """One suite on all three ways. What has ended is in the folder, and is read from there."""
+
+    name: str
+    folder: Path
+    quick: bool = False
+    #: Play nothing that is not there.
+    only_kept: bool = False
+    #: What the records name has one attempt directly: it may have failed for another reason.
+    named_once: bool = False
+
+    def outcomes(self) -> Outcomes:
+        recording = self.on_three()
+        passed, said = frozenset(recording.passed), named(recording)
+        directly = self._passed("directly", passed, self._directly, passed - said.keys())
+        through = self._passed("through", passed, self._through, passed)
+        return Outcomes(passed, directly, through, said)
+
+    @property
+    def audit(self) -> Path:
+        """Where the records of RabbitMQ 3 are."""
+        return self.folder / "three"
+
+    def on_three(self) -> Recording:
+        def played() -> dict[str, tuple[str, float, float]]:
+            # Records of a run that was cut would be told of this one.
+            shutil.rmtree(self.audit, ignore_errors=True)
+            plays = record(self._stage(), self.audit).plays
+            return {test: attrs.astuple(play) for test, play in plays.items()}
+
+        plays = {test: Play(*values) for test, values in self._kept("on_three", played).items()}
+        return Recording(plays, records(self.audit, "usage"), records(self.audit, "events"))
+
+    def _passed(
+        self,
+        what: str,
+        wanted: frozenset[str],
+        play: Callable[[Collection[str]], Collection[str]],
+        again: frozenset[str],
+    ) -> frozenset[str]:
+        """What passes, of these. What does not gets a second attempt alone: these tests measure time, too."""
+        passed = wanted & set(self._kept(what, lambda: sorted(play(()))))
+        rest = (again if self.named_once else wanted) - passed
+        if not rest:
+            return passed
+        return passed | (rest & set(self._kept(f"{what}_again", lambda: sorted(play(rest)))))
+
+    def _directly(self, only: Collection[str]) -> Collection[str]:
+        with on_version_4():
+            return _play(self._stage("direct"), "", only)
+
+    def _through(self, only: Collection[str]) -> Collection[str]:
+        profile = self.folder / "profile"
+        profile.mkdir(exist_ok=True)
+        with on_version_4(), object_store() as claim_check:
+            (profile / "three.yaml").write_text(PROFILE + claim_check)
+            return _play(self._stage(), f"policies: {profile}\n", only)
+
+    def _stage(self, way: Way = "gateway") -> Stage:
+        if self.name in OWN:
+            return stage_of_clients(way, OWN[self.name])
+        return stage_of([SUITES[self.name]], quick=self.quick, way=way)
+
+    def _kept(self, what: str, play: Callable[[], T]) -> T:
+        """What came of it, of this run or of one before."""
+        file = self.folder / f"{what}.json"
+        if not file.exists():
+            if self.only_kept:
+                raise NotKept(f"{self.name}: NOT WHOLE: {what}.json is not there")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            half = file.with_suffix(".half")
+            half.write_text(json.dumps(play()))
+            half.replace(file)
+        kept: T = json.loads(file.read_text())
+        return kept
 
 
 @contextlib.contextmanager
@@ -134,35 +244,6 @@ def object_store() -> Iterator[str]:
         swift.destroy()
 
 
-def upgrade(suites: Collection[Suite], *, clients: bool, quick: bool, folder: Path) -> Outcomes:
-    """All three ways. Records and policies are left in the folder."""
-    profile = folder / "profile"
-    profile.mkdir(parents=True)
-    on_three = record(_stage(suites, clients=clients, quick=quick), folder / "three")
-    with on_version_4():
-        directly = _passed(_stage(suites, clients=clients, quick=quick, way="direct"), on_three.passed)
-        with object_store() as claim_check:
-            (profile / "three.yaml").write_text(PROFILE + claim_check)
-            through = _passed(
-                _stage(suites, clients=clients, quick=quick), on_three.passed, f"policies: {profile}\n"
-            )
-    return Outcomes(frozenset(on_three.passed), directly, through, named(on_three))
-
-
-def _stage(suites: Collection[Suite], *, clients: bool, quick: bool, way: Way = "gateway") -> Stage:
-    stages = [stage_of([suite], quick=quick, way=way) for suite in suites]
-    if clients:
-        stages.append(stage_of_clients(way))
-    return stages_in_turn(stages)
-
-
-def _passed(stage: Stage, wanted: Collection[str], settings: str = "") -> frozenset[str]:
-    """What passes, of these. What does not gets a second attempt alone: these tests measure time, too."""
-    passed = _play(stage, settings, ()) & set(wanted)
-    rest = set(wanted) - passed
-    return frozenset(passed | (_play(stage, settings, rest) if rest else set()))
-
-
 def _play(stage: Stage, settings: str, only: Collection[str]) -> set[str]:
     with stage(settings) as play:
         plays: Mapping[str, Play] = play(only)
@@ -188,6 +269,14 @@ def named(recording: Recording) -> dict[str, frozenset[str]]:
 
 def _request(event: Record) -> BrokerRequest | None:
     operation = event["operation"]
+    if event["kind"] == "session.open":
+        return BrokerRequest(
+            kind="connection.open",
+            vhost=str(event["vhost"]),
+            name="",
+            amqp_version=str(event["amqp_version"]),
+            frame_max=json.loads(str(event["detail"] or "{}")).get("frame_max", 0),
+        )
     if event["kind"] != "topology" or operation not in ("queue.declare", "exchange.declare"):
         return None
     detail = json.loads(str(event["detail"] or "{}"))
@@ -224,7 +313,7 @@ def told(outcomes: Outcomes) -> str:
     for title, tests in (
         ("named, and fails directly", frozenset(outcomes.named) & outcomes.fails_directly),
         ("named, and passes directly", outcomes.wrongly_named),
-        ("named, and expects an error", frozenset(outcomes.named) & outcomes.expecting),
+        ("named, and does not notice", frozenset(outcomes.named) & outcomes.unnoticed),
         ("not named, fails directly, passes with the policy", outcomes.unnamed),
         ("fails directly, and with the policy", outcomes.fails_directly - outcomes.through_gateway),
         ("passes directly, and not through the gateway", outcomes.lost & outcomes.directly),
@@ -242,31 +331,41 @@ def _brief(test: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    known = [*SUITES, "clients"]
+    known = [*SUITES, *OWN]
     parser.add_argument("--suite", action="append", choices=known, help="only this one (default: all)")
     parser.add_argument("--quick", action="store_true", help="of the libraries' only what takes seconds")
-    parser.add_argument("--keep", metavar="DIR", type=Path, help="leave records and policies there")
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="results there; those that are stay")
+    parser.add_argument("--told", action="store_true", help="play nothing: print what --keep has")
+    parser.add_argument("--named-once", action="store_true", help="no second attempt of what is named")
     options = parser.parse_args()
-    if options.keep is not None and options.keep.exists():
-        # Records of another run would be told of this one.
-        parser.error(f"{options.keep} is there already: name a folder that is not")
-    names = options.suite or known
-    missing = 0
-    suites = [SUITES[name] for name in names if name in SUITES]
-    for suite in list(suites):
-        try:
-            suite.source()
-        except NotHere as error:
-            print(f"{suite.package}: NOT RUN: {error}", file=sys.stderr)
-            suites.remove(suite)
-            missing = 3
+    if options.told and options.keep is None:
+        parser.error("--told needs --keep")
     with tempfile.TemporaryDirectory(prefix="amqpgate-upgrade-") as temporary:
         folder = options.keep or Path(temporary)
-        outcomes = upgrade(suites, clients="clients" in names, quick=options.quick, folder=folder)
-        print(told(outcomes), flush=True)
-        command = [sys.executable, "-m", "amqpgate", "audit", "preflight", str(folder / "three")]
+        names = options.suite or known
+        replays = [
+            Replay(name, folder / name, options.quick, options.told, options.named_once) for name in names
+        ]
+        return _run(replays)
+
+
+def _run(replays: Iterable[Replay]) -> int:
+    whole, missing = NOTHING, 0
+    for replay in replays:
+        try:
+            if replay.name in SUITES:
+                SUITES[replay.name].source()
+            outcomes = replay.outcomes()
+        except (NotHere, NotKept) as error:
+            print(f"{replay.name}: NOT RUN: {error}" if isinstance(error, NotHere) else error, flush=True)
+            missing = 3
+            continue
+        whole |= outcomes
+        print(f"{replay.name}: {told(outcomes)}", flush=True)
+        command = [sys.executable, "-m", "amqpgate", "audit", "preflight", str(replay.audit)]
         subprocess.run(command, check=False)
-    return missing if outcomes.is_as_expected() else 1
+    print(f"all: {told(whole)}", flush=True)
+    return missing if whole.is_as_expected() else 1
 
 
 if __name__ == "__main__":

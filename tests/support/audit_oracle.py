@@ -332,7 +332,13 @@ class Oracle:
             UNION ALL
             SELECT "user", vhost, operation, exchange, count(*), min(first), max(last) FROM usage
             WHERE operation = 'basic.publish' AND largest_body > 16 * 1024 * 1024
-            GROUP BY ALL"""
+            GROUP BY ALL
+            UNION ALL
+            SELECT "user", vhost, 'connection.open', product, count(*), min(time), max(time) FROM (
+              SELECT *, client->>'$.product' AS product, (detail->>'$.frame_max')::INT AS frame_max
+              FROM events WHERE kind = 'session.open')
+            WHERE amqp_version = '0-8' OR frame_max < 8192
+            GROUP BY "user", vhost, product, amqp_version, frame_max"""
         )
 
 

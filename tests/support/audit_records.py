@@ -163,7 +163,8 @@ class Traffic:
         for day, (number, service) in itertools.product(range(days), enumerate(self.cast())):
             began = start + timedelta(days=day, minutes=number)
             origin = service.origin(f"{day:04x}{number:04x}") | {"verdict": None}
-            add("session.open", began, **origin)
+            old = ({}, {"amqp_version": "0-8"}, {"detail": '{"frame_max":4096}'})[number % 3]
+            add("session.open", began, **origin | old)
             for operation, columns in (
                 ("exchange.declare", {"exchange": service.exchange}),
                 ("queue.declare", {"queue": service.queue}),

@@ -104,6 +104,23 @@ void frame_end(struct bytes *to, size_t mark) {
 }
 
 const char *consumer_tag = "bench";
+bool with_headers;
+
+// Three headers, as tests/bench/instructions.py has them.
+static void put_headers(struct bytes *to) {
+    struct bytes table = {0};
+    put_short(&table, "tenant");
+    put8(&table, 'S');
+    put_long(&table, "acme", 4);
+    put_short(&table, "order");
+    put8(&table, 'I');
+    put32(&table, 4711);
+    put_short(&table, "region");
+    put8(&table, 'S');
+    put_long(&table, "eu-west-1", 9);
+    put_long(to, table.at, table.len);
+    free(table.at);
+}
 
 static void put_message(struct chunk *chunk, uint32_t method, unsigned channel, size_t body, unsigned key) {
     struct bytes *to = &chunk->bytes;
@@ -128,8 +145,10 @@ static void put_message(struct chunk *chunk, uint32_t method, unsigned channel, 
     put16(to, 60);
     put16(to, 0);
     put64(to, body);
-    put16(to, 0x1000); // delivery-mode alone
-    put8(to, 1);       // transient
+    put16(to, with_headers ? 0x3000 : 0x1000); // headers, delivery-mode
+    if (with_headers)
+        put_headers(to);
+    put8(to, 1); // transient
     frame_end(to, mark);
     while (body) {
         size_t part = body < FRAME_MAX - 8 ? body : FRAME_MAX - 8;

@@ -108,6 +108,7 @@ struct chunk {
 
 // `keys` different routing keys in turn; at least `keys` messages and about CHUNK octets.
 extern const char *consumer_tag; // of the deliveries in chunks that are made
+extern bool with_headers;        // whether messages in chunks that are made have some
 struct chunk make_chunk(uint32_t method, unsigned channel, size_t body, unsigned keys);
 
 // What a message looked like whose body was one frame: the next is likely to look the same.

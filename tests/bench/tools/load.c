@@ -65,7 +65,7 @@ static double number(const char *text, double least, double most) {
     return value;
 }
 
-enum { HOST, PORT, USER, PASSWORD, VHOST, QUEUE, TLS, RESUME, V0_8, DECLARE, WAIT, UNTIL_LINE, CONNECTIONS, KEYS,
+enum { HOST, PORT, USER, PASSWORD, VHOST, QUEUE, TLS, RESUME, V0_8, DECLARE, WAIT, UNTIL_LINE, HEADERS, CONNECTIONS, KEYS,
        WINDOW, SIZE, SECONDS, WARMUP, RATE, MESSAGES };
 
 static const struct option long_options[] = {
@@ -81,6 +81,7 @@ static const struct option long_options[] = {
     {"declare", no_argument, NULL, DECLARE},
     {"wait", no_argument, NULL, WAIT},
     {"until-line", no_argument, NULL, UNTIL_LINE},
+    {"headers", no_argument, NULL, HEADERS},
     {"connections", required_argument, NULL, CONNECTIONS},
     {"keys", required_argument, NULL, KEYS},
     {"window", required_argument, NULL, WINDOW},
@@ -106,6 +107,7 @@ static void set(int option, const char *value) {
     case DECLARE: options.declare = true; break;
     case WAIT: options.wait = true; break;
     case UNTIL_LINE: options.until_line = true; break;
+    case HEADERS: with_headers = true; break;
     case CONNECTIONS: options.connections = (unsigned)number(value, 1, 65535); break;
     case KEYS: options.keys = (unsigned)number(value, 1, 99999); break;
     case WINDOW: options.window = (unsigned)number(value, 1, 1e6); break;

@@ -128,7 +128,8 @@ static void begin(struct conn *conn, unsigned number, uint64_t messages) {
     if (mode == DELIVER) {
         char queue[64];
         conn->before = conn->walker.messages;
-        snprintf(queue, sizeof queue, messages ? "bench.deliver.%zu.%llu" : "bench.deliver.%zu", options.size,
+        snprintf(queue, sizeof queue, messages ? "bench.deliver%s.%zu.%llu" : "bench.deliver%s.%zu",
+                 with_headers ? ".headers" : "", options.size,
                  (unsigned long long)messages);
         conn->target = messages ? conn->before + messages : FOREVER;
         ask_consume(conn, queue);

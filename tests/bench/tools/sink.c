@@ -5,6 +5,7 @@
 // Publishes are counted and forgotten. After confirm.select they are confirmed, once per chunk received
 // (so singly when one comes at a time). A basic.consume of the queue `bench.deliver.SIZE` is answered with
 // deliveries of that size without end, until basic.cancel; of `bench.deliver.SIZE.COUNT`, with COUNT of them.
+// Those of `bench.deliver.headers.SIZE` and the like have headers.
 // One channel of a connection publishes, one consumes. Standard input is its remote control: each line is
 // answered with a line of JSON (totals since the start), its end ends the sink.
 #define _GNU_SOURCE
@@ -137,7 +138,10 @@ static void consume(struct conn *conn, unsigned channel, const uint8_t *at, cons
     read_short(at, end, tag);
     say_text(conn, channel, BASIC_CONSUME_OK, *tag ? tag : "bench");
     unsigned long long size, count;
-    int fields = sscanf(queue, "bench.deliver.%llu.%llu", &size, &count);
+    int fields = sscanf(queue, "bench.deliver.headers.%llu.%llu", &size, &count);
+    with_headers = fields > 0;
+    if (!with_headers)
+        fields = sscanf(queue, "bench.deliver.%llu.%llu", &size, &count);
     if (fields < 1)
         return;
     free(conn->chunk.bytes.at);

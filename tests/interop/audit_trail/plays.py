@@ -28,7 +28,7 @@ Stage: TypeAlias = Callable[[str], AbstractContextManager[Player]]
 Way: TypeAlias = Literal["gateway", "direct"]
 
 #: This project's suites whose clients are given the way to the broker.
-CLIENTS = [f"tests/interop/test_{name}.py" for name in ("clients", "amqp_tools", "kombu", "celery")]
+CLIENTS = ("clients", "amqp_tools", "kombu", "celery")
 
 _CONFIG = """
 listeners: [{name: main, bind: "127.0.0.1:{port}"}]
@@ -56,7 +56,7 @@ def stage_of(suites: Sequence[Suite], *, quick: bool, way: Way = "gateway") -> S
     return stage
 
 
-def stage_of_clients(way: Way = "gateway") -> Stage:
+def stage_of_clients(way: Way = "gateway", suites: Sequence[str] = CLIENTS) -> Stage:
     """This project's suites of clients, on a RabbitMQ and a gateway that they start themselves."""
 
     @contextlib.contextmanager
@@ -66,7 +66,9 @@ def stage_of_clients(way: Way = "gateway") -> Stage:
 
         def play_clients(only: Collection[str]) -> dict[str, Play]:
             # Tests have the way in their names: they are called as through the gateway.
-            wanted = [_on_the_way(way, test) for test in only] or CLIENTS
+            wanted = [_on_the_way(way, test) for test in only] or [
+                f"tests/interop/test_{suite}.py" for suite in suites
+            ]
             plays = play(pytest, wanted, ROOT, environment, "clients")
             return {_on_the_way("gateway", test): one for test, one in plays.items()}
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import subprocess
 import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -22,7 +23,8 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from amqpgate.gateway.session import delay_ladder
 from tests.support.gateway import Gateway
-from tests.support.rabbitmq import RabbitMQ
+from tests.support.processes import ChildDied
+from tests.support.rabbitmq import CtlError, RabbitMQ
 from tests.support.rabbitmq_root import root_of_4
 
 POLICY = """
@@ -41,6 +43,9 @@ QUEUE = "due"
 #: What a quorum queue adds to what it delivers again.
 COUNTS = ("x-acquired-count", "x-delivery-count")
 
+#: So many of one kill are tried again.
+SLOW_STARTS = 4
+
 #: What a client may meet while others are killed.
 GONE = (pika.exceptions.AMQPError, OSError)
 
@@ -56,6 +61,8 @@ class Course:
     publishers: int
     node: RabbitMQ
     policies: Path
+    #: Publishing is to end before its time.
+    cut: threading.Event
     #: Messages pass by no gateway.
     is_direct: bool = False
     gateway: Gateway = attrs.field(init=False)
@@ -67,12 +74,18 @@ class Course:
     odd: list[str] = attrs.field(factory=list)
     #: From when to when something was down.
     outages: list[tuple[float, float, str]] = attrs.field(factory=list)
+    #: Starts after a kill that took too long, each with what it said: it was killed and started again.
+    slow_starts: list[str] = attrs.field(factory=list)
     publishing: threading.Event = attrs.field(factory=threading.Event)
     running: threading.Event = attrs.field(factory=threading.Event)
 
     def start_gateway(self) -> None:
         gateway = Gateway(f"amqp://{self.node.address}", policies=self.policies)
-        gateway.start()
+        try:
+            gateway.start()
+        except ChildDied:
+            gateway.kill()
+            raise
         self.gateway = gateway
 
     def connect(self) -> pika.BlockingConnection:
@@ -182,19 +195,27 @@ class Course:
                 channel.tx_commit()
                 self.confirmed |= copies
 
-    def finish(self, consumer: threading.Thread, patience: float) -> int:
+    def finish(self, consumer: threading.Thread, patience: float, tell: Callable[[int], None]) -> int:
         """Wait until all have come that will, and a little for those that come twice.
 
         What is missing is late as long as the ladder has any message, and lost when it has none. How many it
-        has at the end: nobody waits for longer than ``patience`` seconds in which none comes.
+        has at the end: nobody waits for longer than ``patience`` seconds in which none comes. ``tell`` hears
+        each minute how many are in the ladder.
         """
         last, known, waiting = time.monotonic() + patience, 0, 0
-        empty_since = None
+        empty_since, told = None, time.monotonic()
         while self.missing() and time.monotonic() < last:
             time.sleep(0.5)
             if len(self.came) > known:
                 known, last = len(self.came), time.monotonic() + patience
-            waiting = self.waiting()
+            try:
+                waiting = self.waiting()
+            except (CtlError, subprocess.TimeoutExpired):
+                # It does not answer in time: nothing is known.
+                continue
+            if time.monotonic() - told > 60:
+                told = time.monotonic()
+                tell(waiting)
             empty_since = None if waiting else empty_since or time.monotonic()
             # RabbitMQ counts every five seconds.
             if empty_since is not None and time.monotonic() - empty_since > 15:
@@ -230,10 +251,21 @@ class Course:
         if what != "broker":
             self.gateway.kill()
         if what != "gateway":
-            self.node.start()
+            self._again(self.node.start, self.node.kill)
         if what != "broker":
-            self.start_gateway()
+            self._again(self.start_gateway, lambda: None)
         self.outages.append((begin, time.time(), what))
+
+    def _again(self, start: Callable[[], None], kill: Callable[[], None]) -> None:
+        """Start one that was killed. On a busy machine that takes longer than one start waits."""
+        for _ in range(SLOW_STARTS):
+            try:
+                start()
+                return
+            except ChildDied as error:
+                self.slow_starts.append(str(error).partition("\n")[0])
+                kill()
+        start()
 
     def kills(self, every: float, calm: float = 0, *, together: bool = False) -> Iterator[str]:
         """Kill one or the other, or both ``together``, until it is time; what was killed.
@@ -244,9 +276,10 @@ class Course:
         victims = itertools.cycle(("both",) if together else ("broker", "gateway"))
         while (left := end - time.monotonic()) > 0:
             if not every or left < every + calm:
-                time.sleep(left)
+                self.cut.wait(left)
                 return
-            time.sleep(every)
+            if self.cut.wait(every):
+                return
             victim = "broker" if self.is_direct else next(victims)
             self.kill(victim)
             yield victim
@@ -263,6 +296,7 @@ def course(
     dead_letters: int = 0,
     confirm_timeout: int = 0,
     direct: bool = False,
+    cut: threading.Event | None = None,
 ) -> Iterator[Course]:
     """A broker, a gateway, and the exchange."""
     with tempfile.TemporaryDirectory() as folder:
@@ -274,7 +308,9 @@ def course(
         }
         rabbit = {name: value for name, value in rabbit.items() if value}
         node = RabbitMQ(root=root_of_4(), rabbit=rabbit)
-        made = Course(seconds, rate, shortest, longest, publishers, node, Path(folder))
+        made = Course(
+            seconds, rate, shortest, longest, publishers, node, Path(folder), cut or threading.Event()
+        )
         try:
             node.start()
             made.start_gateway()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import pairwise
 
 import attrs
@@ -28,8 +29,35 @@ class Report:
     #: What is known of each of these: its delay, when it came, and what was killed since.
     stories: list[str]
     odd: list[str]
-    outages: int
+    #: How often something was killed, by what.
+    killed: dict[str, int]
+    slow_starts: list[str]
+    #: Seconds in which messages were published.
+    seconds: float
     late: dict[str, float]
+
+    @property
+    def is_as_expected(self) -> bool:
+        return not (self.lost or self.unmarked or self.odd)
+
+    def line(self) -> str:
+        """What documents cite."""
+        killed = ", ".join(f"{count} of the {what}" for what, count in sorted(self.killed.items()))
+        late = self.late
+        times = (
+            f"median {late['median s']:.2f} s late, 99 % within {late['99 % s']:.2f} s, at most"
+            f" {late['latest s']:.1f} s, {late['within 1 s + 1 %']:.2%} within 1 s and 1 %"
+            if "median s" in late
+            else "no times"
+        )
+        return (
+            f"{self.confirmed:,} confirmed in {self.seconds / 60:.1f} minutes"
+            f" ({self.confirmed / max(self.seconds, 1):.0f} a second); kills: {killed or 'none'};"
+            f" lost {len(self.lost)}, still in the ladder {len(self.late_still)}; twice {self.twice},"
+            f" of these unmarked {len(self.unmarked)};"
+            f" of {late['counted']:,.0f} while nothing was down: {times};"
+            f" latest of all {late['latest of all s']:.0f} s"
+        )
 
     def text(self) -> str:
         brief = {"odd": self.odd[:3], "lost": self.lost[:5], "late_still": self.late_still[:5]}
@@ -76,9 +104,16 @@ def report(course: Course, waiting: int) -> Report:
         [copy for copy in unmarked if _is_of_one_process(course, copy)],
         [_story(course, copy) for copy in unmarked],
         course.odd,
-        len(course.outages),
+        dict(Counter(what for _, _, what in course.outages)),
+        course.slow_starts,
+        _seconds(course),
         {name: round(value, 4) for name, value in late.items()},
     )
+
+
+def _seconds(course: Course) -> float:
+    confirmed = [when for _, _, when in course.confirmed.values()]
+    return round(max(confirmed) - min(confirmed), 1) if confirmed else 0.0
 
 
 def _is_of_one_process(course: Course, copy: str) -> bool:

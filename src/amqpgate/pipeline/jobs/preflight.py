@@ -1,8 +1,8 @@
 """Records to the requests that a newer RabbitMQ may take otherwise: who made them, how often, and when.
 
-Declares come from events, as the broker has agreed to them. From usage come basic.qos, queue.delete with
-conditions, and messages that are larger than RabbitMQ 4 takes. Names that differ only by ids are one. At most
-`MOST` rows come to this process: those with the most requests.
+Declares come from events, as the broker has agreed to them, and connections of old clients. From usage come
+basic.qos, queue.delete with conditions, and messages that are larger than RabbitMQ 4 takes. Names that differ
+only by ids are one. At most `MOST` rows come to this process: those with the most requests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ import attrs
 
 from amqpgate.pipeline.frames import F
 from amqpgate.pipeline.jobs.topology import folded_name
-from amqpgate.policy.tools.preflight import LARGEST_BODY, BrokerRequest, Kind
+from amqpgate.policy.tools.preflight import (
+    LARGEST_BODY,
+    OLD_VERSION,
+    SMALLEST_FRAME,
+    BrokerRequest,
+    Kind,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -56,6 +62,7 @@ def seen(
     frame = (
         _declares(events)
         .unionByName(used, allowMissingColumns=True)
+        .unionByName(_connections(events), allowMissingColumns=True)
         .orderBy(F.desc("times"), "vhost", "user", "operation", "name", "arguments")
     )
     rows = frame.limit(MOST + 1).collect()
@@ -79,6 +86,20 @@ def _declares(events: DataFrame) -> DataFrame:
             "time",
         )
         .groupBy("user", "vhost", "operation", "name", "arguments", *_DETAILS)
+        .agg(F.count("*").alias("times"), F.min("time").alias("first"), F.max("time").alias("last"))
+    )
+
+
+def _connections(events: DataFrame) -> DataFrame:
+    """Those of which RabbitMQ 4 takes no others of their kind."""
+    frame_max = F.get_json_object("detail", "$.frame_max").cast("int")
+    opened = events.where(F.col("kind") == "session.open").withColumn("frame_max", frame_max)
+    old = opened.where((F.col("amqp_version") == OLD_VERSION) | (F.col("frame_max") < SMALLEST_FRAME))
+    columns = ("user", "vhost", "operation", "name", "amqp_version", "frame_max")
+    return (
+        old.withColumn("name", F.get_json_object("client", "$.product"))
+        .withColumn("operation", F.lit("connection.open"))
+        .groupBy(*columns)
         .agg(F.count("*").alias("times"), F.min("time").alias("first"), F.max("time").alias("last"))
     )
 
@@ -124,6 +145,8 @@ def _seen(row: Row, is_quorum: Callable[[str], bool]) -> Seen:
             is_global=kind == "basic.qos",
             is_conditional=kind == "queue.delete",
             largest_body=row.largest_body or 0,
+            amqp_version=row.amqp_version or "",
+            frame_max=row.frame_max or 0,
             becomes_quorum=kind.startswith("queue.") and is_quorum(name),
             arguments=json.loads(row.arguments) if row.arguments else {},
         ),

@@ -3,7 +3,7 @@
 
 const crypto = require('node:crypto');
 const readline = require('node:readline');
-const amqplib = require('amqplib');
+const amqplib = require(process.env.AMQPLIB || 'amqplib');
 
 const env = process.env;
 const input = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();

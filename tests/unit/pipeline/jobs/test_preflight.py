@@ -48,6 +48,27 @@ EVENTS = [
     declared(4, "plain", durable=True),
     event("d", "denied", START, user="celery", vhost="/", operation="queue.declare", queue="never"),
 ]
+CONNECTIONS = [
+    event(
+        f"c-{number}",
+        "session.open",
+        START + timedelta(minutes=number),
+        user="old",
+        vhost="/",
+        client=client,
+        amqp_version=version,
+        detail=detail,
+    )
+    for number, (client, version, detail) in enumerate(
+        [
+            ('{"product":"py-amqplib"}', "0-8", None),
+            ('{"product":"py-amqplib","host":"other"}', "0-8", '{"route":"a/b"}'),
+            ('{"product":"amqplib"}', "0-9-1", '{"frame_max":4096}'),
+            ('{"product":"pika"}', "0-9-1", None),
+            (None, "0-8", '{"frame_max":4096}'),
+        ]
+    )
+]
 USAGE = [
     usage("u-1", START, 0, requests=3, user="celery", operation="basic.qos", arguments='{"global": true}'),
     usage("u-2", START, 0, requests=9, user="celery", operation="basic.qos"),
@@ -98,6 +119,25 @@ def test_records_say_who_how_often_and_since_when(raw: Path) -> None:
     )
     assert (found["global-prefetch"]["times"], found["global-prefetch"]["outcome"]) == ("3", "differs")
     assert found["queue-version"]["mended_by"] == "CompatibilityPolicy retiredArguments"
+
+
+def test_connections_of_old_clients_are_said_by_product(tmp_path: Path) -> None:
+    write(tmp_path / "raw", "events", table_of("events", CONNECTIONS))
+    write(tmp_path / "raw", "usage", table_of("usage", []))
+    result = preflight(tmp_path / "raw", "--format", "csv")
+    found = sorted((row["item"], row["outcome"], row["name"], row["times"]) for row in rows(result))
+    assert (result.exit_code, found) == (
+        1,
+        [
+            ("old-version", "lost", "", "1"),
+            ("old-version", "lost", "py-amqplib", "2"),
+            ("small-frames", "lost", "", "1"),
+            ("small-frames", "lost", "amqplib", "1"),
+        ],
+    )
+    assert {(row["user"], row["request"], row["mended_by"]) for row in rows(result)} == {
+        ("old", "connection.open", "any gateway")
+    }
 
 
 def test_what_is_to_be_a_quorum_queue_is_said(raw: Path) -> None:

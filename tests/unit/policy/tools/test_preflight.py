@@ -20,6 +20,10 @@ def found(one: BrokerRequest, target: Target = "4.3") -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("one", "on_4_0", "on_4_3"),
     [
+        (request("connection.open", amqp_version="0-8"), ["lost"], ["lost"]),
+        (request("connection.open", amqp_version="0-9"), [], []),
+        (request("connection.open", frame_max=4096), [], ["lost"]),
+        (request("connection.open", frame_max=8192), [], []),
         (request(durable=False), ["may-be-lost"], ["may-be-lost"]),
         (request(durable=False, exclusive=True), [], []),
         (request(arguments={"x-queue-master-locator": "random"}), [], ["lost"]),
@@ -51,6 +55,10 @@ def found(one: BrokerRequest, target: Target = "4.3") -> list[tuple[str, str]]:
 def test_what_comes_of_a_request(one: BrokerRequest, on_4_0: list[str], on_4_3: list[str]) -> None:
     assert [outcome for _, outcome in found(one, "4.0")] == on_4_0
     assert [outcome for _, outcome in found(one, "4.3")] == on_4_3
+
+
+def test_small_frames_are_said_of_4_1() -> None:
+    assert found(request("connection.open", frame_max=4096), "4.1") == [("small-frames", "lost")]
 
 
 def test_what_4_3_began_with_is_not_said_of_4_2() -> None:

@@ -34,6 +34,7 @@ from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.publish import size_of
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.session_policies import tell_used
+from amqpgate.gateway.upstream.broker_side import BROKER_FRAME_MIN
 from amqpgate.policy import Operation, Peek, PolicySet, SharedLimit, Verdict
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.from_method import content_of, entries_of, operation_of
@@ -300,10 +301,13 @@ class AuditObserver(SessionObserver):
         kind = kind_of(operation, session.session_policies.access.enforced.decide(operation))
         if not self.writer.decide(operation).is_silent:
             self.writer.count(kind)
-        detail = None
+        detail: dict[str, object] = {}
         if choice is not None:
-            detail = json_of({"route": f"{choice.policy}/{choice.route.id}", "upstream": choice.cluster})
-        self.writer.event("session.open", kind, detail=detail)
+            detail = {"route": f"{choice.policy}/{choice.route.id}", "upstream": choice.cluster}
+        frame_max = session.relay.down.out_frame_max
+        if frame_max < BROKER_FRAME_MIN:
+            detail["frame_max"] = frame_max
+        self.writer.event("session.open", kind, detail=json_of(detail) if detail else None)
 
     def closed(self, outcome: str) -> None:
         # Never waits: there is one for each session that has begun.

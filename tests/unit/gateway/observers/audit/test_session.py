@@ -211,6 +211,16 @@ def test_nobody_hears_of_what_is_silent(audited: MakeStage, tmp_path: Path) -> N
     assert kinds == ["policies", "session.open", "session.close"]
 
 
+@pytest.mark.parametrize(("frame_max", "detail"), [(4096, '{"frame_max":4096}'), (8192, None)])
+def test_a_client_of_small_frames_is_told(
+    audited: MakeStage, tmp_path: Path, frame_max: int, detail: str | None
+) -> None:
+    stage = audited()
+    stage.opened(tune_ok=amqp.ConnectionTuneOk(2047, frame_max, 0))
+    (opened,) = told(stage, tmp_path, "events", kind="session.open")
+    assert opened["detail"] == detail
+
+
 def test_the_topology_is_told_when_the_broker_says_so(audited: MakeStage, tmp_path: Path) -> None:
     stage = audited()
     client, broker = stage.opened()
