@@ -312,7 +312,7 @@ cdef int scan_c(
                                 result = V_SHOWN
                                 break
                             if looks & (PEEKS_REWRITES | PEEKS_STAMPS) and not can_rewrite(
-                                flow, q, size, out_largest
+                                (<Flow>flow).rewrite, q, size, out_largest
                             ):
                                 if sampled:
                                     (<Flow>flow).unsampled = 0
@@ -361,7 +361,7 @@ cdef int scan_c(
                     if start < pos:
                         add_made(made, buf + start, pos - start)
                     make_frames(
-                        flow,
+                        (<Flow>flow).rewrite,
                         buf + stop,
                         slot.to if upward else number,
                         ids if looks & PEEKS_STAMPS else NULL,

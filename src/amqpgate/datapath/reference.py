@@ -296,7 +296,7 @@ def scan(
                     result = ScanResult.SHOWN
                     break
                 ids = b""
-                if flow is not None and flow.rewrite is not None and rewritten is not None and sampled:
+                if flow is not None and flow.rewrite and rewritten is not None and flow.rewrite.stamps:
                     ids = _new_ids()
                     rewritten = flow.rewrite.stamped(rewritten, ids)
                 if flow is not None and captures and captured is not None:

@@ -18,6 +18,8 @@ _HEADERS_PLACE: Final = 2
 #: Bytes of a trace context, ``00-TRACE-SPAN-FLAGS``, and of the number of its trace.
 _CONTEXT: Final = 55
 _TRACE: Final = 16
+#: Beyond what any header has that has passed.
+_MOST: Final = 1 << 30
 
 
 class Rewrite:
@@ -72,6 +74,14 @@ class Rewrite:
             told |= flag
             pieces.append(there)
         return payload[: CONTENT.size] + told.to_bytes(2, "big") + b"".join(pieces)
+
+    def passed(self, header: bytes, ids: bytes) -> bytes:
+        """What the payload of a content header has become whose message has passed; ``ids``: the numbers that
+        it was stamped with, if it was."""
+        made = self.header(header, _MOST)
+        if made is None or (ids and not self.stamps):
+            raise ValueError("no header that is rewritten")
+        return self.stamped(made, ids) if ids else made
 
     def stamped(self, header: bytes, ids: bytes) -> bytes:
         """What ``header`` has made, with the numbers of a trace, of 16 bytes, and of a span, of 8."""

@@ -679,6 +679,23 @@ def test_stamps_are_numbers_of_their_own(scanner: ModuleType) -> None:
     assert {len(one) for one in ids} == {24}
 
 
+def test_who_gets_a_copy_is_told_what_became_of_it(scanner: ModuleType) -> None:
+    up, flow = sampling(scanner, 2, stamps=2)
+    chunk, found, made = bytearray(publish() * 2), list[captures.Captured](), bytearray()
+    scanner.scan(up, chunk, 0, len(chunk), 1.0, [], found, made)
+    _, _, header, _, sample = found[0]
+    assert sample is not None
+    assert flow.rewrite is not None
+    passed = flow.rewrite.passed(header, sample[2])
+    assert encode_frame(amqp.FRAME_HEADER, 1, passed) in made
+    assert sample[2][16:].hex().encode() in passed
+    for wrong in ((header[:-1], sample[2]), (b"", b"")):
+        with pytest.raises(ValueError, match="no header"):
+            flow.rewrite.passed(*wrong)
+    with pytest.raises(ValueError):  # noqa: PT011
+        rewriting(scanner).passed(header, sample[2])
+
+
 @pytest.mark.parametrize("how", ["another share", "no room", "carries"])
 def test_what_cannot_be_stamped_is_shown(scanner: ModuleType, how: str) -> None:
     up, flow = sampling(scanner, 1, stamps=2 if how == "another share" else 1)
@@ -1005,19 +1022,21 @@ def scene(
         module.Flow((), (), 3, Show.HEADER, peek_flags=1 << 9),
         module.Flow(),
         module.Flow(peek_flags=1 << 9),
+        module.Flow(),
     ]
-    for number, every in ((16, 2), (17, 3)):
+    for number, every in ((16, 2), (17, 3), (18, 2)):
         kinds[number].capture_samples("it", number, 5)
         kinds[number].sample_every = every
     kinds[14].rewrite_by(rewriting(module))
     kinds[15].rewrite_by(rewriting(module, b"\3new" + b"t\1"))
+    kinds[18].rewrite_by(rewriting(module))
     kinds[15].capture("it", 15, 5)
     for number, size in ((9, 3), (12, 20), (13, 0), (17, 2)):
         kinds[number].capture("it", number, size)
     for flow in (*kinds[:4], kinds[9]):
         flow.meter = shared if flow.drop or flow.sample_every else module.Meter("one", book)
     keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c", "aab", "d", "dd", "cd", "bc", "ca", "da", "ac"]
-    keys += ["cc", "db"]
+    keys += ["cc", "db", "bd"]
     made.channels.show_settles(2)
     if side is Side.UPSTREAM:
         made.channels.show_acks(2)
