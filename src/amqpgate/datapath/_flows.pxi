@@ -175,6 +175,7 @@ cdef class Flow:
     def show_samples(self):
         """See ``flows.Flow.show_samples``."""
         self.shows_samples = True
+        self.captures_contexts = False
         self.samples = -1
         if self._peeks & PEEKS_STAMPS:
             self.rewrite = None
@@ -195,6 +196,11 @@ cdef class Flow:
         """See ``flows.Flow.show_contexts``."""
         if self.peek_contexts:
             self.peek_contexts = tables.Contexts.ALL
+            self.captures_contexts = False
+
+    def capture_contexts(self):
+        """See ``flows.Flow.capture_contexts``."""
+        self.captures_contexts = self.samples >= 0 and self.peek_contexts != 0
 
 
 cdef inline uint32_t tag_of(uint64_t hash) noexcept:

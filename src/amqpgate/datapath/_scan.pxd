@@ -161,6 +161,7 @@ cdef class Flow:
     cdef readonly uint8_t peek_contexts
     cdef readonly int64_t captures, samples
     cdef uint8_t shows_samples
+    cdef readonly bint captures_contexts
     cdef readonly CaptureGate gate
     cdef readonly Rewrite rewrite
     cdef readonly dict notes
