@@ -22,6 +22,8 @@ traced              each has a span; 100 publishes in a tenth of a second, so th
 tapped-none         a tap that is about another routing key
 tapped              a tap that is about all; 80 publishes in a tenth of a second, which it is shown
 mirrored            each publish is copied to a second sink
+mirrored-changed    likewise, and exchanges have another name at the broker
+mirrored-traced     likewise, and one in a hundred has a span, whose context is copied, too
 ==================  ======================================================================================
 
 ``--perf CASE`` prints the process id of that gateway and publishes for ``--seconds``, for a profiler.
@@ -144,6 +146,11 @@ CASES: Mapping[str, Looked] = {
     "tapped-none": Looked(tap="routing_key=other.*", messages=400_000),
     "tapped": Looked(tap="exchange=bench.exchange", pace=80, messages=1_600),
     "mirrored": Looked((access(), ROUTE), copies=1),
+    "mirrored-changed": Looked(
+        (access(), ROUTE, HEAD.format(kind="TransformPolicy") + "  names: {exchanges: {prefix: a.}}\n"),
+        copies=1,
+    ),
+    "mirrored-traced": Looked((access(), ROUTE, rules("TracePolicy", "ratio: 0.01")), TRACED, copies=1),
 }
 
 SETTINGS = """

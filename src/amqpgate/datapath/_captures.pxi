@@ -86,6 +86,7 @@ cdef int capture(
     PyObject* flow,
     const unsigned char* header,
     list captured,
+    uint32_t stands_for,
     bint is_sample,
     uint64_t messages,
     const unsigned char* ids,
@@ -99,7 +100,7 @@ cdef int capture(
     if is_sample:
         most = max(most, (<Flow>flow).looks.samples)
         sample = (
-            (<Flow>flow).sample_every,
+            stands_for,
             messages + 1,
             b"" if ids == NULL else PyBytes_FromStringAndSize(<const char*>ids, IDS),
             waited,

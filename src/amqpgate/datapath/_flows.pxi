@@ -194,6 +194,10 @@ cdef class Flow:
         return self.looks.samples
 
     @property
+    def captures_contexts(self):
+        return bool(self.looks.captures_contexts)
+
+    @property
     def gate(self):
         return self.looks.gate
 
@@ -242,6 +246,7 @@ cdef class Flow:
         """See ``flows.Flow.show_samples``."""
         self.shows_samples = True
         if self.looks is not NOTHING_LOOKED_AT:
+            self.looks.captures_contexts = False
             self.looks.samples = -1
             if self._peeks & PEEKS_STAMPS:
                 self.looks.rewrite = None
@@ -262,6 +267,14 @@ cdef class Flow:
         """See ``flows.Flow.show_contexts``."""
         if self.peek_contexts:
             self.peek_contexts = tables.Contexts.ALL
+            if self.looks is not NOTHING_LOOKED_AT:
+                self.looks.captures_contexts = False
+
+    def capture_contexts(self):
+        """See ``flows.Flow.capture_contexts``."""
+        if self.looks.samples >= 0:
+            # It has its own looks.
+            self.looks.captures_contexts = self.peek_contexts != 0
 
 
 cdef inline uint32_t tag_of(uint64_t hash) noexcept:

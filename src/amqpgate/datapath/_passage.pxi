@@ -45,7 +45,7 @@ cdef class Passage:
 
     cdef int epoll
     cdef list unserved, ready, lost, left, untold
-    cdef list gone  # who has left in this turn: what the data path still has in hand of them lives until its end
+    cdef list gone  # who has left in this step: what the data path still has in hand of them lives until its end
     #: When the present turn is over; 0: no upcall has begun it. Whether it is. What the clock said last.
     cdef double turn_ends, latest
     cdef bint is_over

@@ -90,7 +90,7 @@ cdef class Pump(Pooling):
     cdef dict lent
     cdef object take_in
     cdef dict going
-    cdef bint closed, interrupted
+    cdef bint closed, interrupted, steps
     #: In `epoll_wait`, for as long as nothing comes.
     cdef bint waits
     #: See ``turn_timer.TurnTimer``.
@@ -292,11 +292,12 @@ cdef class Pump(Pooling):
             return
         party.active = False
         self.counters.relays -= 1
-        try:
-            self.gone.append(party)
-        except MemoryError:
-            # It lives for ever then.
-            Py_INCREF(party)
+        if self.steps:
+            try:
+                self.gone.append(party)
+            except MemoryError:
+                # It lives for ever then.
+                Py_INCREF(party)
         if self.going:
             self.going.pop(party, None)
         for endpoint in party.endpoints:
@@ -394,6 +395,7 @@ cdef class Pump(Pooling):
         self.step_c(-1 if timeout < 0 else <int>(timeout * 1000))
 
     cdef int step_c(self, int milliseconds) except -1:
+        self.steps = True
         try:
             self.handle(milliseconds)
         except MemoryError as error:
@@ -402,6 +404,9 @@ cdef class Pump(Pooling):
             self.due = self.now
             self.armed = NEVER
             self.wake()
+        self.steps = False
+        if self.gone:
+            self.gone.clear()
         return 0
 
     def run(self):
@@ -505,8 +510,6 @@ cdef class Pump(Pooling):
         self.arm()
         if self.unserved or self.ready:
             self.wake()
-        if self.gone:
-            self.gone = []
         return 0
 
     cdef int serve(self, list queue, double until) except -1:

@@ -59,6 +59,10 @@ cdef class Rewrite:
         self.entries = entries
         self.grows = 4 + len(entries) + sum([len(value) for value in sets if value is not None])
 
+    def passed(self, bytes header not None, bytes ids not None):
+        """See ``rewrites.Rewrite.passed``."""
+        return passed_header(self, header, ids)
+
 
 cdef int reserve(Made* made, Py_ssize_t size) except -1:
     """Room for so many bytes more."""
@@ -92,9 +96,8 @@ cdef int add_spans(Made* made, const unsigned char* data, const Span* spans, int
     return 0
 
 
-cdef bint can_rewrite(PyObject* flow, const unsigned char* frame, Py_ssize_t size, Py_ssize_t most) noexcept:
+cdef bint can_rewrite(Rewrite rewrite, const unsigned char* frame, Py_ssize_t size, Py_ssize_t most) noexcept:
     """Whether the message whose header's frame is here, whole, can be rewritten for sure."""
-    cdef Rewrite rewrite = (<Flow>flow).looks.rewrite
     return (
         size >= 14
         and size + rewrite.grows <= most
@@ -136,12 +139,37 @@ cdef void put_hex(unsigned char* q, const unsigned char* data, int size) noexcep
         q[2 * i + 1] = HEXADECIMAL[data[i] & 15]
 
 
+cdef bytes passed_header(Rewrite rewrite, bytes header, bytes ids):
+    """The payload of the header that became of this one, which has passed."""
+    cdef Made made
+    cdef Py_ssize_t before = PyBytes_GET_SIZE(rewrite.method) + 15
+    cdef const unsigned char* stamp = NULL
+    if PyBytes_GET_SIZE(ids):
+        if PyBytes_GET_SIZE(ids) != IDS or not rewrite.stamps:
+            raise ValueError("numbers of a trace and a span, for what is stamped")
+        stamp = <const unsigned char*>PyBytes_AS_STRING(ids)
+    frame = b"\2\0\0" + PyBytes_GET_SIZE(header).to_bytes(4, "big") + header + b"\xce"
+    if not can_rewrite(rewrite, <const unsigned char*>PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(header), 1 << 30):
+        raise ValueError("no header that is rewritten")
+    memset(&made, 0, sizeof(Made))
+    try:
+        make_frames(rewrite, <const unsigned char*>PyBytes_AS_STRING(frame), 0, stamp, NULL, &made)
+        return PyBytes_FromStringAndSize(<const char*>made.data + before, made.size - before - 1)
+    finally:
+        PyMem_RawFree(made.data)
+
+
 cdef int make_frames(
-    PyObject* flow, const unsigned char* frame, uint16_t number, const unsigned char* ids, Made* made
+    Rewrite rewrite,
+    const unsigned char* frame,
+    uint16_t number,
+    const unsigned char* ids,
+    const unsigned char* delivery,
+    Made* made,
 ) except -1:
     """The method and the header that become of the message, behind what was made before. ``ids``: NULL, or the
-    numbers of its trace and its span, which go into the context that the entries end in."""
-    cdef Rewrite rewrite = (<Flow>flow).looks.rewrite
+    numbers of its trace and its span, which go into the context that the entries end in. ``delivery``: NULL, or
+    the method's frame, whose delivery tag and redelivered stay."""
     cdef Py_ssize_t size = be32(frame + 3), length = PyBytes_GET_SIZE(rewrite.method)
     cdef Py_ssize_t table
     cdef const unsigned char* p = frame + 21
@@ -156,6 +184,8 @@ cdef int make_frames(
     head = made.data + made.size
     q = begin_frame(head, 1, number)
     memcpy(q, PyBytes_AS_STRING(rewrite.method), length)
+    if delivery != NULL and 14 + delivery[11] <= length:
+        memcpy(q + 5 + delivery[11], delivery + 12 + delivery[11], 9)
     head = end_frame(head, q + length)
     q = begin_frame(head, 2, number)
     memcpy(q, frame + 7, 12)

@@ -152,6 +152,7 @@ cdef class Looks:
     cdef Rewrite rewrite
     cdef dict notes
     cdef uint64_t told  # a bit for each rule by which messages pass, and of which the control plane knows
+    cdef uint8_t captures_contexts
 
 
 @cython.final

@@ -104,6 +104,7 @@ cdef int scan_c(
     cdef Py_ssize_t whole
     cdef int looks = 0  # what for, of the present message
     cdef bint sampled = False  # it is a sample, and captured as such
+    cdef bint decides = False  # whether it is traced is for its trace context to say
     cdef unsigned char[24] ids
     while True:
         if end - pos < 7:
@@ -213,7 +214,7 @@ cdef int scan_c(
                 result = V_UNSPLITTABLE
                 break
             looks = 0
-            sampled = False
+            sampled = decides = False
             if action == PUBLISHES or action == DELIVERS:
                 content.kind = 0
                 last = buf + stop - 1
@@ -278,13 +279,16 @@ cdef int scan_c(
                                     break
                                 if (<Flow>flow).peek_contexts:
                                     carries = carried_by(q, size)
-                                    if carries == CARRIES_SAMPLED or carries and (<Flow>flow).peek_contexts > 1:
+                                    decides = carries == CARRIES_SAMPLED or carries and (<Flow>flow).peek_contexts > 1
+                                    if decides and not (<Flow>flow).looks.captures_contexts:
                                         result = V_SHOWN
                                         break
                                     if carries:
                                         # It is none.
                                         sampled = False
                                         looks &= PEEKS_ALL
+                                    if decides:
+                                        looks |= PEEKS_CAPTURES
                                 if (<Flow>flow).looks.header_rules is not None:
                                     if spent >= PATIENCE:
                                         result = V_JUDGED
@@ -314,7 +318,7 @@ cdef int scan_c(
                                 result = V_SHOWN
                                 break
                             if looks & (PEEKS_REWRITES | PEEKS_STAMPS) and not can_rewrite(
-                                flow, q, size, out_largest
+                                (<Flow>flow).looks.rewrite, q, size, out_largest
                             ):
                                 if sampled:
                                     (<Flow>flow).unsampled = 0
@@ -352,7 +356,8 @@ cdef int scan_c(
                         flow,
                         buf + stop,
                         captured,
-                        sampled,
+                        (<Flow>flow).sample_every if sampled else 0,
+                        sampled or decides,
                         content.messages,
                         ids if looks & PEEKS_STAMPS else NULL,
                         now - lane.held_since if lane.held_since else 0,
@@ -363,10 +368,11 @@ cdef int scan_c(
                     if start < pos:
                         add_made(made, buf + start, pos - start)
                     make_frames(
-                        flow,
+                        (<Flow>flow).looks.rewrite,
                         buf + stop,
                         slot.to if upward else number,
                         ids if looks & PEEKS_STAMPS else NULL,
+                        NULL if upward else p,
                         made,
                     )
                     # Behind the header, which is whole, and passes next.
@@ -554,7 +560,7 @@ cdef int scan_c(
             pos += method_size
             begun = True
             if peeks & PEEKS_CAPTURES:
-                capture(flow, buf + pos, captured, False, content.messages + messages, NULL, 0)
+                capture(flow, buf + pos, captured, 0, False, content.messages + messages, NULL, 0)
         if begun and messages and upward:
             # Its header was not as expected, or is not there: the loop above looks at both.
             if renumbers:

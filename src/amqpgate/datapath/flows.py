@@ -149,6 +149,8 @@ class Flow:
     body_bytes: int = attrs.field(default=0, init=False)
     #: Messages since the last sample.
     unsampled: int = attrs.field(default=0, init=False)
+    #: Messages that are to be shown for their trace context are captured.
+    captures_contexts: bool = attrs.field(default=False, init=False)
     _shows_samples: bool = attrs.field(default=False, init=False)
     #: A bit for each rule by which messages pass, and of which the control plane knows.
     _told: int = attrs.field(default=0, init=False)
@@ -201,6 +203,7 @@ class Flow:
     def show_samples(self) -> None:
         """Somebody has to be shown them: they are not captured, nor stamped."""
         self._shows_samples = True
+        self.captures_contexts = False
         self.samples = -1
         if self.rewrite is not None and self.rewrite.stamps:
             self.rewrite = None
@@ -246,6 +249,12 @@ class Flow:
         """Where it shows some messages for the trace context that they carry: show all that carry one."""
         if self.peek_contexts:
             self.peek_contexts = Contexts.ALL
+            self.captures_contexts = False
+
+    def capture_contexts(self) -> None:
+        """Messages whose trace context decides are captured like samples instead of shown, and stand for none
+        but themselves: for 0. To be said behind ``capture_samples``; until ``show_contexts``."""
+        self.captures_contexts = self.samples >= 0 and self.peek_contexts != Contexts.NONE
 
     def _carries(self, header: bytes) -> tuple[bool, bool]:
         """Of a message with this content header: whether it carries a trace context that is looked for, and

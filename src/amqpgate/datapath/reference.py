@@ -251,7 +251,7 @@ def scan(
                     result = ScanResult.MALFORMED
                     break
                 flow, carries, rewritten = None, False, None
-                captures = sampled = False
+                captures = sampled = decides = False
                 if lane.flows is not None:
                     flow = lane.flows.get(key)
                     if flow is None:
@@ -275,8 +275,9 @@ def scan(
                                 flow.unsampled = 0
                             header = b"" if shown else _header_at(buf, stop)
                             if len(header) >= CONTENT_MIN:
-                                carries, shown = flow._carries(header)
+                                carries, decides = flow._carries(header)
                                 sampled = sampled and not carries
+                                shown = decides and not flow.captures_contexts
                                 rules = None if shown else flow.header_rules
                                 if rules is not None and rules.asks(header):
                                     if spent >= PATIENCE:
@@ -284,7 +285,7 @@ def scan(
                                         break
                                     spent += rules.weight
                                     shown = not flow._passes_rules(header)
-                            captures = flow.captures >= 0 or sampled
+                            captures = flow.captures >= 0 or sampled or decides
                             if not shown and captures:
                                 found, last = _may_capture(lane, flow, buf, pos, stop, end, number, captured)
                                 if found is not None:
@@ -318,20 +319,22 @@ def scan(
                     result = ScanResult.SHOWN
                     break
                 ids = b""
-                if flow is not None and flow.rewrite is not None and rewritten is not None and sampled:
+                if flow is not None and flow.rewrite and rewritten is not None and flow.rewrite.stamps:
                     ids = _new_ids()
                     rewritten = flow.rewrite.stamped(rewritten, ids)
                 if flow is not None and captures and captured is not None:
                     sample = None
-                    if sampled:
+                    if sampled or decides:
                         waited = now - lane.held_since if lane.held_since else 0.0
-                        sample = flow.sample_every, content.messages + 1, ids, waited
+                        sample = flow.sample_every if sampled else 0, content.messages + 1, ids, waited
                     captured.append(capture(flow, buf, stop, sample))
                 if flow is not None and flow.rewrite is not None and rewritten is not None:
                     assert made is not None, "who rewrites takes what is made"
                     spans.append((start, max(start, pos)))
                     _make(made, buf, spans)
-                    made += flow.rewrite.frames(channel.to if upward else number, rewritten)
+                    made += flow.rewrite.frames(
+                        channel.to if upward else number, rewritten, b"" if upward else bytes(buf[pos:stop])
+                    )
                     # Behind the header, which is whole, and passes next.
                     start = header_end
                 content.flow = flow

@@ -679,6 +679,70 @@ def test_stamps_are_numbers_of_their_own(scanner: ModuleType) -> None:
     assert {len(one) for one in ids} == {24}
 
 
+def test_who_carries_a_context_that_decides_is_captured_and_is_no_sample(scanner: ModuleType) -> None:
+    up = lane(scanner, flows=True, frame_max=131072, out=131072)
+    assert up.flows is not None
+    flow = scanner.Flow(show=Show.HEADER, peek_contexts=1)
+    flow.capture_contexts()
+    assert not flow.captures_contexts
+    assert flow.capture_samples("it", "it", 0)
+    flow.rewrite_by(stamping(scanner, 2))
+    flow.capture_contexts()
+    flow.sample_every = 2
+    up.flows.install(flow_key(), flow)
+    may, never = publish(properties=tracing("01")), publish(properties=tracing("00"))
+    seen = drive(scanner, up, publish() + may + never + may + publish(), control={flow_key(): flow})
+    assert seen.upcalls == []
+    assert seen.forwarded == publish() + may + never + may + stamped()
+    assert [sample for *_, sample in seen.captured] == [
+        (0, 2, b"", 0.0),
+        (0, 4, b"", 0.0),
+        (2, 5, b"stamped", 0.0),
+    ]
+    assert seen.captured[0][2] == encode_header(ContentHeader(60, 5, tracing("01")))
+    # Where others choose among them, too, they are shown.
+    flow.show_contexts()
+    seen = drive(scanner, up, may + never, control={flow_key(): flow})
+    assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER] * 2
+
+
+def test_a_delivery_is_rewritten_with_its_own_tag(scanner: ModuleType) -> None:
+    down = lane(scanner, Side.UPSTREAM, flows=True, frame_max=131072, out=131072)
+    assert down.flows is not None
+    flow = scanner.Flow(show=Show.HEADER)
+    flow.rewrite_by(rewriting(scanner, side=Side.UPSTREAM))
+    came, went = (
+        [
+            content_frames(1, amqp.BasicDeliver("a", tag, tag % 2 == 0, exchange, key), properties, b"hello")
+            for tag in (1, 2, 1 << 40)
+        ]
+        for exchange, key, properties in (
+            ("x", "k", amqp.BasicProperties()),
+            ("a.x", "other", amqp.BasicProperties(app_id="app")),
+        )
+    )
+    down.flows.install(delivery_key(method_frame(1, amqp.BasicDeliver("a", 1, False, "x", "k"))), flow)
+    seen = drive(scanner, down, b"".join(came))
+    assert (seen.upcalls, seen.forwarded, flow.messages) == ([], b"".join(went), 3)
+
+
+def test_who_gets_a_copy_is_told_what_became_of_it(scanner: ModuleType) -> None:
+    up, flow = sampling(scanner, 2, stamps=2)
+    chunk, found, made = bytearray(publish() * 2), list[captures.Captured](), bytearray()
+    scanner.scan(up, chunk, 0, len(chunk), 1.0, [], found, made)
+    _, _, header, _, sample = found[0]
+    assert sample is not None
+    assert flow.rewrite is not None
+    passed = flow.rewrite.passed(header, sample[2])
+    assert encode_frame(amqp.FRAME_HEADER, 1, passed) in made
+    assert sample[2][16:].hex().encode() in passed
+    for wrong in ((header[:-1], sample[2]), (b"", b"")):
+        with pytest.raises(ValueError, match="no header"):
+            flow.rewrite.passed(*wrong)
+    with pytest.raises(ValueError):  # noqa: PT011
+        rewriting(scanner).passed(header, sample[2])
+
+
 @pytest.mark.parametrize("how", ["another share", "no room", "carries"])
 def test_what_cannot_be_stamped_is_shown(scanner: ModuleType, how: str) -> None:
     up, flow = sampling(scanner, 1, stamps=2 if how == "another share" else 1)
@@ -968,11 +1032,13 @@ frames = st.one_of(
 streams = st.lists(frames, max_size=10).map(b"".join)
 
 
-def rewriting(module: ModuleType, entries: bytes = b"") -> reference.Rewrite:
-    """Another exchange; an app-id, and no content-type."""
+def rewriting(module: ModuleType, entries: bytes = b"", side: Side = Side.CLIENT) -> reference.Rewrite:
+    """Another exchange; an app-id, and no content-type. Of a publish, or of a delivery."""
     sets = [None] * 14
     sets[12] = b"\3app"
     method = amqp.BasicPublish(exchange="a.x", routing_key="other").encode()
+    if side is Side.UPSTREAM:
+        method = amqp.BasicDeliver("a", 0, False, "a.x", "other").encode()
     made: reference.Rewrite = module.Rewrite(method, tuple(sets), 1 << 15, entries)
     return made
 
@@ -1005,19 +1071,21 @@ def scene(
         module.Flow((), (), 3, Show.HEADER, peek_flags=1 << 9),
         module.Flow(),
         module.Flow(peek_flags=1 << 9),
+        module.Flow(),
     ]
-    for number, every in ((16, 2), (17, 3)):
+    for number, every in ((16, 2), (17, 3), (18, 2)):
         kinds[number].capture_samples("it", number, 5)
         kinds[number].sample_every = every
-    kinds[14].rewrite_by(rewriting(module))
-    kinds[15].rewrite_by(rewriting(module, b"\3new" + b"t\1"))
+    kinds[14].rewrite_by(rewriting(module, side=side))
+    kinds[15].rewrite_by(rewriting(module, b"\3new" + b"t\1", side))
+    kinds[18].rewrite_by(rewriting(module, side=side))
     kinds[15].capture("it", 15, 5)
     for number, size in ((9, 3), (12, 20), (13, 0), (17, 2)):
         kinds[number].capture("it", number, size)
     for flow in (*kinds[:4], kinds[9]):
         flow.meter = shared if flow.drop or flow.sample_every else module.Meter("one", book)
     keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c", "aab", "d", "dd", "cd", "bc", "ca", "da", "ac"]
-    keys += ["cc", "db"]
+    keys += ["cc", "db", "bd"]
     made.channels.show_settles(2)
     if side is Side.UPSTREAM:
         made.channels.show_acks(2)
@@ -1094,6 +1162,7 @@ def neighbours(
         flows[key].capture_samples("it", key, 3)
         if key != "samples":
             flows[key].rewrite_by(stamping(module, 2))
+            flows[key].capture_contexts()
         flows[key].sample_every = every
     gate = module.CaptureGate()
     if burst < 10:
@@ -1150,7 +1219,9 @@ publishes = st.lists(
                 ]
             ),
             body=st.binary(max_size=4),
-            properties=st.sampled_from([PROPERTIES] * 3 + [WITH_CC, WITH_OTHER, tracing("00")]),
+            properties=st.sampled_from(
+                [PROPERTIES] * 3 + [WITH_CC, WITH_OTHER, tracing("00"), tracing("01")]
+            ),
         ),
         st.sampled_from(["", "end", "string", "other"]).flatmap(
             lambda how: st.sampled_from([""] * 9 + [how])

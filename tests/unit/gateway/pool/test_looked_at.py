@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
 from tests.support.otlp import Collector
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.pool.pooled import joined, opened, pooled
 from tests.unit.gateway.tapped import upcalls
-from tests.unit.gateway.traced import ALL, SETTINGS
+from tests.unit.gateway.traced import ALL, MAKER, SAMPLED, SETTINGS, UNSAMPLED, publish
 
 TRANSFORM = """
 apiVersion: amqpgate.io/v1alpha1
@@ -48,6 +49,28 @@ def test_what_a_transform_changes_costs_one_upcall(make_stage: Callable[..., Sta
             assert message.header.properties == amqp.BasicProperties(app_id="ours")
     # A miss of each; what is shown has two for each message.
     assert upcalls(stage) - before == 2
+
+
+def test_what_carries_a_context_costs_no_upcall_and_is_traced_by_it(make_stage: Callable[..., Stage]) -> None:
+    with Collector() as collector:
+        stage = make_stage(upstream="", text=TEXT % (collector.endpoint, 1000), policies=ALL)
+        client, broker = stage.opened()
+        confirming(client, broker, 1, 1)
+        publish(client)
+        assert broker.expect_content(amqp.BasicPublish, 1).body == b"x"
+        before = upcalls(stage)
+        for _ in range(100):
+            for context in (SAMPLED, UNSAMPLED):
+                publish(client, {"traceparent": context})
+                properties = broker.expect_content(amqp.BasicPublish, 1).header.properties
+                assert properties == amqp.BasicProperties(headers=Table.of({"traceparent": context}))
+        assert upcalls(stage) == before
+        broker.say(amqp.BasicAck(201, multiple=True), 1)
+        client.expect(amqp.BasicAck, 1)
+        collector.wait_until(lambda: len(collector.named("publish orders")) == 101)
+        made = [span for span in collector.named("publish orders") if span.parent]
+        assert {(span.trace, span.parent, span.kind) for span in made} == {(*MAKER, "client")}
+        assert len(made) == 100
 
 
 def test_what_is_traced_costs_one_upcall_and_ends_with_its_confirm(make_stage: Callable[..., Stage]) -> None:

@@ -81,8 +81,10 @@ def passed(
         peek_headers=tuple(name.encode() for name in peek.headers),
         peek_body=-1 if peek.max_body is None else peek.max_body,
     )
+    made_by = None
     if rewrite is not None:
-        flow.rewrite_by(module.Rewrite(rewrite.method, rewrite.sets, rewrite.drops, rewrite.entries))
+        made_by = module.Rewrite(rewrite.method, rewrite.sets, rewrite.drops, rewrite.entries)
+        flow.rewrite_by(made_by)
     frame = method_frame(1, method)
     lane.flows.install(flow_key(Side.CLIENT, frame), flow)
     data = bytearray(frame + encode_frame(amqp.FRAME_HEADER, 1, payload))
@@ -97,6 +99,9 @@ def passed(
         return None
     assert (at, result, spans) == (len(data), ScanResult.MORE, [])
     assert flow.messages == 1
+    # Who gets a copy of what came is told what became of it.
+    assert made_by is not None
+    assert encode_frame(amqp.FRAME_HEADER, to, made_by.passed(payload, b"")) in made
     return bytes(made)
 
 

@@ -4,7 +4,7 @@
 
     method ── shown ─▶ held until its header ─▶ allowed, and chosen ─▶ body frames: copied, and passed on
                                                        └─ not chosen ─▶ the body by the data path
-    or, where the broker gets them as they came: captured on the data path, and told of when it has passed
+    or captured on the data path, and told of when it has passed: as it came, or as its flow has rewritten it
 
 Which are shown, and which of them are chosen: `limits.sampler`. Whatever becomes of a copy, the message goes
 its way: nothing here waits, refuses or raises.
@@ -17,7 +17,7 @@ from typing import Final
 
 import attrs
 
-from amqpgate.datapath.captures import Captured
+from amqpgate.datapath.captures import Captured, Sample
 from amqpgate.datapath.scanner import ByChannel, Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
@@ -45,14 +45,32 @@ _USER_ID: Final = PROPERTY_FLAGS["user_id"]
 class CopiedKind:
     """Publishes of one flow, each of which is copied, or samples of which are."""
 
+    #: As the broker gets them.
     exchange: str
     routing_key: str
     is_sampled: bool = False
+
+    @classmethod
+    def of(cls, flow: Flow, method: amqp.BasicPublish, *, is_sampled: bool) -> CopiedKind:
+        """Those of a flow."""
+        if flow.rewrite is not None:
+            changed = decode_method(flow.rewrite.method)
+            assert isinstance(changed, amqp.BasicPublish)
+            method = changed
+        return cls(method.exchange, method.routing_key, is_sampled)
 
 
 def _copies_each(flow: Flow) -> bool:
     kind = (flow.notes or {}).get(PART)
     return isinstance(kind, CopiedKind) and not kind.is_sampled
+
+
+def _passed(flow: Flow, header: bytes, sample: Sample | None) -> bytes:
+    """The header of a message that was captured, as the broker gets it."""
+    ids = b"" if sample is None else sample[2]
+    if flow.rewrite is None or (flow.rewrite.stamps and not ids):
+        return header
+    return flow.rewrite.passed(header, ids)
 
 
 @attrs.frozen(eq=False)
@@ -75,7 +93,7 @@ class MirrorObserver(SessionObserver):
     states: ByChannel[ChannelPublishes]
     #: None: nothing is copied any more.
     feed: Feed | None
-    #: Whether what the client sends is what the broker gets, unless a flow rewrites it.
+    #: Whether what the client sends is what the broker gets, unless its flow rewrites it.
     is_native: bool = True
     #: Channel number to the copy whose body is coming, and where it goes.
     _copies: dict[int, tuple[MirroredMessage, MirrorQueue]] = attrs.field(factory=dict, init=False)
@@ -99,14 +117,15 @@ class MirrorObserver(SessionObserver):
             feed is not None
             and self.is_native
             and message.operation is not None
-            and flow.rewrite is None
+            and isinstance(method, amqp.BasicPublish)
             and feed.mirror.wants(method.exchange)
         ):
-            kind, most = CopiedKind(method.exchange, method.routing_key), feed.mirror.max_body_bytes
-            if feed.sampler.every == 1:
+            is_sampled, most = feed.sampler.every != 1, feed.mirror.max_body_bytes
+            kind = CopiedKind.of(flow, method, is_sampled=is_sampled)
+            if not is_sampled:
                 flow.capture(PART, kind, most)
             elif feed.sampler.every:
-                flow.capture_samples(PART, attrs.evolve(kind, is_sampled=True), most)
+                flow.capture_samples(PART, kind, most)
 
     def released(self, release: Release, frames: bytes) -> bytes:
         """Begin the copy of a publish if it is to be copied, as the primary broker gets it."""
@@ -126,7 +145,7 @@ class MirrorObserver(SessionObserver):
             if isinstance(kind, CopiedKind):
                 weight = 1 if not kind.is_sampled else sample[0] if sample is not None else 0
                 if weight and feed.sampler.count(weight):
-                    self._copy_captured(feed, kind, channel, header, body)
+                    self._copy_captured(feed, kind, channel, _passed(flow, header, sample), body)
 
     def _copy_captured(self, feed: Feed, kind: CopiedKind, channel: int, header: bytes, body: bytes) -> None:
         """One that is chosen."""

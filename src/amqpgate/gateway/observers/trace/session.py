@@ -4,6 +4,7 @@
 
     publish ── chosen ──▶ span; traceparent into the header, if there is none ── the broker's confirm ──▶ end
                each sample of a flow is chosen ──▶ the data path puts it there, and tells of many: captured
+               a context that may be sampled comes with it ──▶ captured likewise, and passes as it came
     deliver ── chosen ──▶ span, of the trace that the message carries ── the client's ack ──▶ end
     declare, bind, ... ─▶ span ── the broker's answer ──▶ end
     denied by a policy, rejected by a limit ──▶ span with that event, and its end
@@ -159,17 +160,22 @@ class TraceObserver(SessionObserver):
             stamped = self.spans.stamped(decision, self.tracing.sampler(decision), method)
             if stamped is not None and flow.capture_samples(self.part, stamped.kind, 0):
                 flow.rewrite_by(stamped.rewrite)
+                flow.capture_contexts()
 
     def captured(self, side: Side, messages: Sequence[Captured]) -> None:
         now = time.time_ns()
         for flow, channel, header, _body, sample in messages:
             kind = (flow.notes or {}).get(self.part)
-            if sample is None or not sample[2] or not isinstance(kind, StampedKind):
+            if sample is None or not isinstance(kind, StampedKind):
                 continue
             # Where there is no room, nothing is told of a span that the message names.
-            if self.under_way.has_room():
+            if sample[2] and self.under_way.has_room():
                 span = self.spans.captured(kind, header, sample, now)
                 self.under_way.published(channel, span, sample[1])
+            elif not sample[0] and self.under_way.has_room():
+                made = self.spans.carried(kind, flow, header, sample[3], now)
+                if made is not None:
+                    self.under_way.published(channel, made, sample[1])
 
     def _chosen(
         self, channel: int, held: HeldPublish, frame: memoryview, header: ContentHeader | None = None

@@ -11,6 +11,7 @@ from opentelemetry.trace import SpanContext
 from amqpgate.datapath.captures import Sample
 from amqpgate.datapath.properties import PROPERTIES
 from amqpgate.datapath.scanner import Flow, Rewrite
+from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
 from amqpgate.gateway.observers.trace.tracer import Tracer
 from amqpgate.gateway.session.publish_denial import HeldPublish
@@ -21,7 +22,7 @@ from amqpgate.telemetry.tracing.context import context_in, headers_of
 from amqpgate.telemetry.tracing.open_span import OpenSpan, SpanMaker
 from amqpgate.telemetry.tracing.semconv import DENIED, THROTTLED, Key, Value, destination
 from amqpgate.telemetry.tracing.spans import Sort
-from amqpgate.wire.codec import ContentHeader
+from amqpgate.wire.codec import ContentHeader, decode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.primitives import get_shortstr_lenient
 from amqpgate.wire.tables import EMPTY_TABLE, Table
@@ -56,6 +57,8 @@ class StampedKind:
     """Publishes of one flow, whose samples the data path gives a trace context."""
 
     maker: SpanMaker
+    decision: TraceDecision
+    method: amqp.BasicPublish
     name: str
     #: What each of them says.
     attributes: dict[str, Value]
@@ -104,9 +107,23 @@ class SessionSpans:
 
     def publish(self, sort: Sort, held: HeldPublish, chosen: TracedMessage) -> OpenSpan:
         """That of a publish, from when it began to wait for a limit, if it did."""
-        method = held.method
         waited = time.monotonic() - held.since if held.since else 0.0
-        at = time.time_ns() - int(waited * 1e9)
+        return self._published(sort, held.method, chosen, waited, time.time_ns())
+
+    def carried(
+        self, kind: StampedKind, flow: Flow, header: bytes, waited: float, now: int
+    ) -> OpenSpan | None:
+        """That of a publish which has passed with the context that it carries, if it is chosen."""
+        try:
+            chosen = self.choose(kind.decision, decode_header(header), len(header), flow, 1)
+        except ProtocolViolation:
+            return None
+        return None if chosen is None else self._published(Sort.SEND, kind.method, chosen, waited, now)
+
+    def _published(
+        self, sort: Sort, method: amqp.BasicPublish, chosen: TracedMessage, waited: float, now: int
+    ) -> OpenSpan:
+        at = now - int(waited * 1e9)
         span = self._start(
             sort,
             chosen,
@@ -133,6 +150,8 @@ class SessionSpans:
         names = spans.names
         kind = StampedKind(
             maker,
+            decision,
+            method,
             f"publish {destination(method.exchange)}",
             self._of_kind(Sort.CREATE, "publish")
             | names.attributes(

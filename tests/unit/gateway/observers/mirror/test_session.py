@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from types import ModuleType
 
 import attrs
 import pytest
 from prometheus_client import CollectorRegistry
 
-from amqpgate.datapath.scanner import ByChannel, Channels, Flow, Rewrite
-from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
+from amqpgate.datapath import reference
+from amqpgate.datapath.captures import Captured
+from amqpgate.datapath.scanner import ByChannel, Channels, Flow, flow_key
+from amqpgate.datapath.tables import METHOD_NEXT, ScanResult, Show, Side
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.observers.mirror.queue import MirrorQueue
 from amqpgate.gateway.observers.mirror.session import Feed, MirrorObserver
@@ -20,11 +23,20 @@ from amqpgate.policy.engine.subjects import NamePattern
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.telemetry.mirrors import MirrorMetrics
-from amqpgate.wire.codec import ContentHeader, encode_header
+from amqpgate.wire.codec import ContentHeader, decode_method, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
 from amqpgate.yamldoc import Percent, Size
 from tests.support.frames import content_frames
 from tests.support.metrics import sample_value
+
+try:
+    from amqpgate.datapath import _scan as compiled
+except ImportError:
+    compiled = None  # type: ignore[assignment]
+
+ENGINES = [reference] if compiled is None else [reference, compiled]
+PUBLISH = amqp.BasicPublish(exchange="e", routing_key="k")
 
 
 class Stand:
@@ -238,11 +250,9 @@ def test_a_session_that_follows_another_mirror_ends_its_copy_where_it_began() ->
     assert (stand.arrivals, other.arrivals) == (1, 1)
 
 
-def metered(stand: Stand, exchange: str = "e", rewrite: Rewrite | None = None) -> Flow:
+def metered(stand: Stand, exchange: str = "e") -> Flow:
     """The flow of publishes there, as the mirror's observer has it."""
     flow = Flow()
-    if rewrite is not None:
-        flow.rewrite_by(rewrite)
     operation = Operation(Principal("u", "/"), "basic.publish", exchange=exchange)
     method = amqp.BasicPublish(exchange=exchange, routing_key="k")
     stand.copier.meters(Message(1, method, operation), flow)
@@ -262,15 +272,94 @@ def test_where_all_are_copied_they_are_captured_and_nobody_chooses() -> None:
     assert len(stand.queue) == 1
 
 
-def test_what_the_broker_gets_otherwise_is_shown() -> None:
+def test_what_a_bridge_changes_is_shown() -> None:
     stand = Stand()
-    rewrite = Rewrite(amqp.BasicPublish().encode(), (None,) * 14, 0, b"")
-    assert metered(stand, rewrite=rewrite).captures < 0
-    assert metered(Stand(50)).captures < 0
     stand.copier = attrs.evolve(stand.copier, is_native=False)
     assert metered(stand).captures < 0
     stand.copier.follow(None)
     assert metered(stand).captures < 0
+
+
+def rewrites(module: ModuleType, how: str) -> reference.Rewrite:
+    """A transform's, or that of a trace of one in ``how`` so many."""
+    sets: list[bytes | None] = [None] * 14
+    entries = amqp.BasicProperties(headers=Table.of({"traceparent": "0" * 55})).encode()[6:]
+    if how != "transform":
+        made: reference.Rewrite = module.Rewrite(PUBLISH.encode(), tuple(sets), 0, entries, int(how))
+        return made
+    # Another exchange, a user, no type; another header.
+    sets[12 - 1] = b"\1u"
+    method = attrs.evolve(PUBLISH, exchange="a.e").encode()
+    changed: reference.Rewrite = module.Rewrite(method, tuple(sets), 1 << 5, b"\3new" + b"t\1")
+    return changed
+
+
+@pytest.mark.parametrize("module", ENGINES, ids=lambda module: module.__name__.rpartition(".")[2])
+@pytest.mark.parametrize("percent", [100, 50, 20])
+@pytest.mark.parametrize("how", ["transform", "1", "2", "4"])
+def test_what_is_rewritten_is_copied_as_the_broker_gets_it(
+    module: ModuleType, percent: float, how: str
+) -> None:
+    """By captures. Where a mirror chooses among more than are traced, they are shown instead."""
+    stand = Stand(percent)
+    flow = module.Flow(show=Show.HEADER)
+    samplers = []
+    if how != "transform":
+        samplers.append(Sampler(1 / int(how)))
+        flow.capture_samples("traces", None, 0)
+    flow.rewrite_by(rewrites(module, how))
+    message = Message(1, PUBLISH, Operation(Principal("u", "/"), "basic.publish", exchange="e"))
+    stand.copier.meters(message, flow)
+    Sampling().enlist(flow, [*samplers, *stand.copier.samplers(message, flow)])
+    lane = module.Lane(Side.CLIENT, 131072, 131072, module.Channels(), module.FlowTable())
+    lane.channels.open(1)
+    sent = [
+        content_frames(
+            1,
+            PUBLISH,
+            amqp.BasicProperties(
+                headers=Table.of({"number": number}) if number % 3 else None, type="t", app_id="app"
+            ),
+            b"%d" % number,
+        )
+        for number in range(100)
+    ]
+    lane.flows.install(flow_key(Side.CLIENT, sent[0][: 8 + int.from_bytes(sent[0][3:7], "big")]), flow)
+    data, captured, made, spans = bytearray(b"".join(sent)), list[Captured](), bytearray(), []
+    at, result, _ = module.scan(lane, data, 0, len(data), 1.0, spans, captured, made)
+    if how in ("2", "4") and percent > 100 / int(how) and percent < 100:
+        assert (at, result) != (len(data), ScanResult.MORE)
+        return
+    assert (at, result) == (len(data), ScanResult.MORE)
+    stand.copier.captured(Side.CLIENT, captured)
+    went = messages_of(bytes(made) + b"".join(data[start:stop] for start, stop in spans))
+    assert [body for *_, body in went] == [b"%d" % number for number in range(100)]
+    copied = []
+    while (copy := stand.queue.take()) is not None:
+        copied.append((copy.exchange, copy.routing_key, copy.header, bytes(copy.body)))
+        assert copy.user == ("u" if how == "transform" else None)
+    assert abs(len(copied) - percent) <= 1
+    # Each is one that went to the broker, byte by byte, and in the same order.
+    assert copied == [one for one in went if one in copied]
+    traced = [one for one in went if b"traceparent" in one[2]]
+    assert len(traced) == (0 if how == "transform" else 100 // int(how))
+    if percent == 100:
+        assert copied == went
+
+
+def messages_of(data: bytes) -> list[tuple[str, str, bytes, bytes]]:
+    """Exchange, routing key, payload of the header, and body of what was sent."""
+    found = []
+    while data:
+        frames = []
+        for _ in range(3):
+            end = 8 + int.from_bytes(data[3:7], "big")
+            frames.append(data[7 : end - 1])
+            data = data[end:]
+        method = decode_method(frames[0])
+        assert isinstance(method, amqp.BasicPublish)
+        found.append((method.exchange, method.routing_key, frames[1], frames[2]))
+    return found
 
 
 @pytest.mark.parametrize("user", [None, "u"])
