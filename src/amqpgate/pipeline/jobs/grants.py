@@ -48,23 +48,34 @@ _OTHERS = ProposedPattern("search", rf"\Aamq\.gen-{NameKind.GENERATED.value[:-1]
 #: Likewise, where some have names of another form.
 _ALL_OTHERS = ProposedPattern("prefix", "amq.", "values")
 
+_EXCHANGES = ("exchange.declare", "exchange.delete")
 _BINDS = tuple(name for name, kind in OPERATIONS.items() if kind.binds)
+
+#: What speaks of an exchange.
+_OF_EXCHANGES = frozenset((*_EXCHANGES, *_BINDS))
 
 _T = TypeVar("_T")
 
 
 def grants(uses: Collection[Use], bounds: TemplateBounds = DEFAULT) -> list[Grant]:
     """The rules for one user and vhost, in the order: publish, queues, exchanges."""
+    uses = [use for use in uses if _is_named(use)]
     exchanges = _fold_exchanges(uses, bounds)
     found = [
         *_publishes([use for use in uses if use.operation == "basic.publish"], exchanges, bounds),
         *_queues([use for use in uses if use.queue is not None], exchanges, bounds),
-        *_exchanges(
-            [use for use in uses if use.operation in ("exchange.declare", "exchange.delete")], exchanges
-        ),
+        *_exchanges([use for use in uses if use.operation in _EXCHANGES], exchanges),
         *_feeds([use for use in uses if use.destination is not None], exchanges, bounds),
     ]
     return _named(found)
+
+
+def _is_named(use: Use) -> bool:
+    """Whether it says all that a rule would: of what a record does not name nothing is allowed."""
+    if use.operation == "basic.publish":
+        return use.exchange is not None and (use.key_name is not None or use.routing_key is not None)
+    needs_exchange = use.destination is not None or use.operation in _OF_EXCHANGES
+    return use.exchange is not None or not needs_exchange
 
 
 def _fold_exchanges(uses: Iterable[Use], bounds: TemplateBounds) -> dict[str, ProposedPattern]:

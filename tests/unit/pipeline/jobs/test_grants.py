@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -315,3 +316,26 @@ def test_nothing_else_is_allowed() -> None:
     assert not allowed("queue.bind", queue="q", exchange="x", routing_key="order.7.created")
     assert not allowed("queue.unbind", queue="q", exchange="x", routing_key="order.*.created")
     assert not allowed("queue.delete", queue="q")
+
+
+@pytest.mark.parametrize("operation", sorted(OPERATIONS))
+@pytest.mark.parametrize("names", [*product((None, "", "orders"), (None, "a.b"), (None, "q"), (None, "d"))])
+def test_of_what_a_record_does_not_name_nothing_is_allowed(
+    operation: str, names: tuple[str | None, str | None, str | None, str | None]
+) -> None:
+    exchange, key, queue, destination = names
+    some = Use(
+        user="bob",
+        vhost="prod",
+        operation=operation,
+        evidence=evidence(),
+        exchange=exchange,
+        destination=destination,
+        queue=None if queue is None else (queue,),
+        routing_key=None if key is None else words_of(key, wild=OPERATIONS[operation].binds),
+    )
+    rules = rules_of(some)
+    if exchange is None or (operation == "basic.publish" and key is None):
+        assert not any(
+            f"operations: [{name}" in rule for rule in rules for name in ("basic.pub", "exchange.")
+        )
