@@ -81,7 +81,7 @@ class Broker:
             self.put_back(delivery)
 
     def put_back(self, delivery: Delivery) -> None:
-        self.world.ledger.over(delivery)
+        self.world.ledger.given_back(delivery)
         queue = self.prefix + delivery.queue
         self.queues[queue].appendleft(Waiting(delivery.message, True))
         self.serve(queue)

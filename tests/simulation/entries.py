@@ -109,6 +109,8 @@ class Delivery:
     answer: str = ""
     #: It is settled, or its channel is over.
     is_over: bool = False
+    #: It is in its queue again: what its client has said of it has not arrived.
+    is_back: bool = False
     #: As it is delivered, while that is asked for.
     content: Content | None = None
 

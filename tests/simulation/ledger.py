@@ -164,8 +164,11 @@ class Ledger:
         message.told_return = True
         self.returns += 1
 
-    def closed(self, lane: Lane) -> None:
-        """A client has asked for the channel's close, and it is closed: all had arrived by then."""
+    def closed(self, lane: Lane, *, by_broker: bool = False) -> None:
+        """A client has asked for the channel's close, and it is closed: all had arrived by then.
+
+        ``by_broker``: the broker has said so itself, which had its client's answers before it was asked.
+        """
         for message in lane.messages[lane.passed :]:
             if not message.denied:
                 raise Violation(
@@ -179,7 +182,8 @@ class Ledger:
         for delivery in lane.answered.values():
             # The end of a session gives back what was released, too.
             is_back = lane.is_session and delivery.answer == "requeue"
-            if not delivery.is_over and not is_back and delivery not in lane.uncommitted.values():
+            is_due = not delivery.is_over or (by_broker and delivery.is_back and delivery.answer != "requeue")
+            if is_due and not is_back and delivery not in lane.uncommitted.values():
                 raise Violation(
                     f"{lane.name} is closed in order, and its {delivery.answer} of delivery "
                     f"{delivery.number} did not arrive"
@@ -351,8 +355,12 @@ class Ledger:
         """The channel or session that a consumer is; all of them where none has got anything of it."""
         return self.lanes if source.target is None else [source.target[0]]
 
+    def given_back(self, delivery: Delivery) -> None:
+        """It is in its queue again."""
+        delivery.is_over = delivery.is_back = True
+
     def over(self, delivery: Delivery) -> None:
-        """It is settled, or back in its queue."""
+        """It is settled."""
         delivery.is_over = True
         if delivery.lane is not None:
             delivery.lane.answered.pop(delivery.number, None)

@@ -126,6 +126,18 @@ def transacting() -> tuple[Ledger, Lane, list[Message]]:
     return ledger, lane, messages
 
 
+def test_what_is_acknowledged_is_not_in_its_queue_when_the_broker_has_closed_the_channel() -> None:
+    ledger = Ledger()
+    consumer, (delivery,) = delivered(ledger)
+    ledger.hear(consumer, "c", "q0", 1, False, ledger.content_of(delivery))
+    ledger.answer(consumer, 1, "ack", multiple=False)
+    ledger.given_back(delivery)
+    # Who answers in the broker's place does so before that has heard all.
+    ledger.closed(consumer)
+    with pytest.raises(Violation, match="did not arrive"):
+        ledger.closed(consumer, by_broker=True)
+
+
 def test_a_transaction_that_comes_whole() -> None:
     ledger, lane, messages = transacting()
     transaction = ledger.end_transaction(lane, is_commit=True)

@@ -109,7 +109,7 @@ class World:
 
     def closed(self, lane: Lane) -> None:
         if self.story.setup.connections == "own" and not lane.is_session:
-            self.ledger.closed(lane)
+            self.ledger.closed(lane, by_broker=True)
         elif self.clock.now > self.trouble:
             # A pool answers for the broker, and a translator of 0-10 ahead of it: it has heard all some time
             # later, unless its connection is lost.
