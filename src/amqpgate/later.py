@@ -26,8 +26,8 @@ OF_FEW: Final = ("idna", "unicodedata", "stringprep", "shutil", "tempfile", "gzi
 #: What some ask of them that needs no OpenSSL: Python's ``secrets`` asks for this.
 _WITHOUT: Final[Mapping[str, Mapping[str, object]]] = {"hmac": {"compare_digest": _compare_digest}}
 
-#: More collections of younger objects than there are while modules are imported.
-_NEVER: Final = 1 << 30
+#: More collections of younger objects than there will be.
+NEVER: Final = 1 << 30
 
 #: Held while a stand-in leaves, never while something is imported.
 _leaving: Final = threading.Lock()
@@ -44,7 +44,7 @@ def later(*names: str) -> None:
 def loading() -> Iterator[None]:
     """What is made meanwhile stays, most of it modules: no full collection looks at it."""
     young, middle, old = gc.get_threshold()
-    gc.set_threshold(young, middle, _NEVER)
+    gc.set_threshold(young, middle, NEVER)
     try:
         yield
     finally:

@@ -9,6 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 
+class Cycle:
+    """One that keeps itself alive."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
 @pytest.fixture
 def uncollected() -> Iterator[None]:
     """Python does not look for cycles by itself."""

@@ -14,13 +14,11 @@ from typing import Final
 
 import attrs
 
+from amqpgate.later import NEVER
 from amqpgate.values import define
 
 #: Seconds from one to the next, at least.
 LONG: Final = 60.0
-
-#: More collections of younger objects than there will be.
-_NEVER: Final = 1 << 30
 
 
 @define(eq=False)
@@ -34,7 +32,7 @@ class FullCollections:
     def begin(self) -> None:
         """From now on Python makes none of itself."""
         young, middle, _ = gc.get_threshold()
-        gc.set_threshold(young, middle, _NEVER)
+        gc.set_threshold(young, middle, NEVER)
         self._note(time.monotonic())
 
     def look(self, now: float) -> None:

@@ -11,18 +11,11 @@ from collections.abc import Iterator
 import pytest
 
 from amqpgate.gateway.server.full_collections import LONG, FullCollections
-from tests.unit.gateway.memory import uncollected
+from tests.unit.gateway.memory import Cycle, uncollected
 
 __all__ = ["uncollected"]
 
 pytestmark = pytest.mark.usefixtures("uncollected")
-
-
-class Cycle:
-    """One that keeps itself alive."""
-
-    def __init__(self) -> None:
-        self.itself = self
 
 
 @pytest.fixture(autouse=True)

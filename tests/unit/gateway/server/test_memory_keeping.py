@@ -15,7 +15,7 @@ from amqpgate.gateway.transport.memory_trim import MANY, MANY_BLOCKS
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import MakeStage, audited
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.memory import uncollected
+from tests.unit.gateway.memory import Cycle, uncollected
 
 __all__ = ["audited", "uncollected"]
 
@@ -24,13 +24,6 @@ __all__ = ["audited", "uncollected"]
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second is short."""
     monkeypatch.setattr(housekeeping, "INTERVAL", 0.01)
-
-
-class Cycle:
-    """One that keeps itself alive."""
-
-    def __init__(self) -> None:
-        self.itself = self
 
 
 def uncollected_cycle() -> weakref.ref[Cycle]:

@@ -17,17 +17,10 @@ from amqpgate.policy import SharedLimit
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import MakeStage, audited
-from tests.unit.gateway.memory import living, uncollected
+from tests.unit.gateway.memory import Cycle, living, uncollected
 from tests.unit.gateway.tapped import tap
 
 __all__ = ["audited", "uncollected"]
-
-
-class Cycle:
-    """One that keeps itself alive."""
-
-    def __init__(self) -> None:
-        self.itself = self
 
 
 @pytest.mark.usefixtures("uncollected")
