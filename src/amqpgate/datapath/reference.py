@@ -332,9 +332,7 @@ def scan(
                     assert made is not None, "who rewrites takes what is made"
                     spans.append((start, max(start, pos)))
                     _make(made, buf, spans)
-                    made += flow.rewrite.frames(
-                        channel.to if upward else number, rewritten, b"" if upward else bytes(buf[pos:stop])
-                    )
+                    made += flow.rewrite.frames(channel.to if upward else number, rewritten)
                     # Behind the header, which is whole, and passes next.
                     start = header_end
                 content.flow = flow
