@@ -266,7 +266,7 @@ cdef class Pump(Pooling):
             endpoint.shed_sock()
         if endpoint.heartbeat > 0:
             self.schedule(self.beats, endpoint, self.now + endpoint.heartbeat / 2)
-        if endpoint.fresh or endpoint.wrapped != PLAIN:
+        if endpoint.fresh or endpoint.has_pending():
             self.queue(self.unserved, endpoint)
         return 0
 

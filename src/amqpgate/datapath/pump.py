@@ -157,7 +157,7 @@ class PlainPump:
         if endpoint.heartbeat:
             self._departures.beats.set(endpoint, self._schedule.now + endpoint.heartbeat / 2)
         # No epoll announces bytes of the hand-over, or those that OpenSSL or a buffered socket holds.
-        if endpoint.fresh or endpoint.is_wrapped:
+        if endpoint.fresh or endpoint.has_pending():
             self._schedule.serve(endpoint)
 
     def remove(self, party: Party, end: End, side: Side | None, error: Exception | None) -> None:

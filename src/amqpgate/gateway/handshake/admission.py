@@ -93,9 +93,15 @@ class ConnectionPolicies:
 
     def opens_at_once(self, principal: Principal, session: str) -> SelectedPolicies | None:
         """What has been found out before of a session that may open its virtual host; None: it is to be
-        found out, or to be told of (`prepared`, `why_not_open`)."""
+        found out, or to be denied (`prepared`, `why_not_open`)."""
         known = self.in_force.now.known(principal, session)
-        return known if known is not None and known.opens_freely else None
+        if known is None or known.opens_freely:
+            return known
+        verdict = known.access.enforced.decide(Operation(principal, "connection.open"))
+        if not verdict.allowed:
+            return None
+        self.reports.allowed(verdict)
+        return known
 
     def are_in_force(self, selected: SelectedPolicies) -> bool:
         """Whether no others have come since."""

@@ -163,6 +163,30 @@ def test_a_login_like_the_one_before_is_stepped_through(
     assert session.facts.hears_cancels
 
 
+ALL = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: all}
+spec:
+  subjects: [{user: guest}]
+  rules: [{id: may, effect: allow, operations: [connection.open]}]
+"""
+
+
+def test_a_rule_that_lets_connections_open_is_asked_on_the_way(
+    make_stage: MakeStage, conversations: list[Progress | None]
+) -> None:
+    stage = make_stage(policies=ALL)
+    client, broker = stage.greeted()
+    play(client, broker)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
+    assert len(conversations) == 1
+    (session,) = stage.running.gateway.sessions.values()
+    assert session.principal.user == "guest"
+    decisions = stage.running.gateway.acceptor.context.policies.reports.decisions
+    assert decisions.hits["AccessPolicy", "all", "may"].count == 2
+
+
 @pytest.mark.parametrize("size", [1, 7, 11, 12, 40, -1])
 def test_half_a_frame_is_for_the_conversation(
     stage: Stage, conversations: list[Progress | None], size: int
