@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import attrs
@@ -216,6 +217,80 @@ def test_actions_ask_before_they_do_anything(
     expect(said).to_have_text("The log's level is info.")
 
 
+ROUTE = """
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: RoutePolicy
+metadata: {name: move}
+spec:
+  routes: [{id: all, match: {user: "*"}, upstream: {cluster: rabbit}, pause: {most: 20, timeout: 30s}}]
+"""
+
+
+def test_a_route_is_paused_and_resumed(chromium: Browser, rabbitmq: RabbitMQ, tmp_path: Path) -> None:
+    """Whoever comes meanwhile waits, and is counted."""
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "shop.yaml").write_text(POLICY + ROUTE)
+    (tmp_path / "token").write_text("s3cret\n")
+    gateway = watched(rabbitmq.address, tmp_path / "policies", admin=f"tokenFile: {tmp_path / 'token'}")
+    gateway.start()
+    context = chromium.new_context()
+    try:
+        shown = opened(context, gateway)
+        routes, said = shown.page.locator("#routes"), shown.page.locator("#routes-said")
+        expect(routes).to_contain_text("to rabbit")
+        window = asked(shown, "Pause route all")
+        expect(window).to_contain_text("for 30 s at most and 20 connections at a time")
+        window.get_by_role("button", name="Pause").click()
+        expect(said).to_have_text("Route all is paused: new connections wait.")
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(lambda: pika.BlockingConnection(parameters(gateway.port)))
+            expect(routes).to_contain_text("1 of 20 wait")
+            window = asked(shown, "Resume route all")
+            expect(window).to_contain_text("and 1 connection that waits")
+            window.get_by_role("button", name="Resume").click()
+            waiting.result(20).close()
+        expect(said).to_have_text("Route all goes on.")
+        expect(routes).to_contain_text("open")
+        assert shown.wrong == []
+    finally:
+        context.close()
+        gateway.stop()
+
+
+def test_a_tap_shows_what_passes_until_it_is_stopped(
+    shown: Shown, connection: pika.BlockingConnection
+) -> None:
+    shown.view("Tap")
+    shown.page.get_by_label("Operations that match").fill("exchange=amq.topic or")
+    shown.page.get_by_role("button", name="Tap").click()
+    window = shown.page.get_by_role("dialog")
+    expect(window).to_contain_text("For 60 s, operations with exchange=amq.topic or of all sessions")
+    window.get_by_role("button", name="Tap", exact=True).click()
+    expect(shown.page.locator("#tap-wrong")).to_contain_text("match:")
+    # What the gateway refuses, the browser notes.
+    assert all("400" in one for one in shown.wrong), shown.wrong
+    shown.wrong.clear()
+    shown.page.get_by_label("Operations that match").fill("exchange=amq.topic")
+    shown.page.get_by_role("button", name="Tap").click()
+    window.get_by_role("button", name="Tap", exact=True).click()
+    expect(shown.page.get_by_role("button", name="Stop")).to_be_enabled()
+    channel = connection.channel()
+    rows = shown.page.locator("#taps li")
+    deadline = time.monotonic() + 20
+    while not rows.count() and time.monotonic() < deadline:
+        channel.basic_publish("amq.topic", f"order.{HOSTILE}", b"12345")
+        connection.process_data_events(0.2)
+    first = rows.first
+    expect(first).to_contain_text("basic.publish")
+    expect(first).to_contain_text("shop/rest")
+    expect(first).to_contain_text(HOSTILE)
+    expect(first).to_contain_text("5 B")
+    shown.page.get_by_role("button", name="Stop").click()
+    expect(shown.page.locator("#tap-count")).to_contain_text("stopped")
+    expect(shown.page.get_by_role("button", name="Tap")).to_be_enabled()
+
+
 def test_a_reload_of_wrong_policies_says_what_to_mend(
     chromium: Browser, rabbitmq: RabbitMQ, tmp_path: Path
 ) -> None:
@@ -386,7 +461,7 @@ def test_keys(shown: Shown) -> None:
         return shown.page.evaluate("document.activeElement.name")
 
     press = shown.page.keyboard.press
-    for letter, name in (("s", "Sessions"), ("d", "Denials"), ("g", "Graph"), ("h", "History")):
+    for letter, name in (("s", "Sessions"), ("d", "Denials"), ("g", "Graph"), ("t", "Tap"), ("h", "History")):
         press("g")
         press(letter)
         expect(shown.page.get_by_role("heading", level=2)).to_contain_text(name)
@@ -439,6 +514,7 @@ def test_axe_finds_nothing(
         "denials": "#denials li",
         "policies": ".rules li",
         "graph": "#picture svg",
+        "tap": "#tap-form",
     }
     for name, what in there.items():
         page.evaluate(f"location.hash = '#{name}'")
@@ -465,7 +541,7 @@ def test_it_fits_a_phone(chromium: Browser, gateway: Gateway, connection: object
         viewport={"width": 360, "height": 740}, color_scheme="dark" if scheme == "dark" else "light"
     )
     shown = opened(context, gateway)
-    for name in ("Overview", "History", "Sessions", "Denials", "Policies", "Graph"):
+    for name in ("Overview", "History", "Sessions", "Denials", "Policies", "Graph", "Tap"):
         shown.view(name)
         expect(shown.page.locator("[data-view]:visible")).to_have_count(1)
         assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name

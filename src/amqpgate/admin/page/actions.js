@@ -1,4 +1,4 @@
-// What an operator has the whole gateway do: each after a question that says what comes of it, and to how many.
+// What an operator has the gateway do: each after a question that says what comes of it, and to how many.
 
 import { get, post, Refused } from "./api.js";
 import { byId, count, plural, setText } from "./dom.js";
@@ -43,53 +43,71 @@ const ACTIONS = {
 const dialog = byId("act");
 const form = byId("act-form");
 const submit = form.querySelector("button[type=submit]");
+// Of the question that is open: `act` does it, and gives what is to be said of it.
 let wanted = null;
 
-for (const button of document.querySelectorAll("[data-act]")) button.addEventListener("click", () => question(button.dataset.act));
+for (const button of document.querySelectorAll("[data-act]")) button.addEventListener("click", () => askFor(button.dataset.act));
 
-async function question(name) {
+// Of the whole gateway.
+async function askFor(name) {
+  const action = ACTIONS[name];
   try {
     const [now, log] = await Promise.all([get("/lifecycle"), name === "log-level" ? get("/log-level") : null]);
-    const action = ACTIONS[name];
-    wanted = name;
-    setText(byId("act-title"), action.title);
-    setText(byId("act-words"), action.words(now));
-    setText(byId("act-wrong"), "");
-    setText(submit, action.does);
-    submit.disabled = false;
+    const act = async () => action.done(await post(`/${name}`, action.body?.()));
+    question({ ...action, words: action.words(now), act, wrong: name === "reload" ? unread : said });
     byId("act-level-label").hidden = log === null;
     if (log !== null) LEVELS.value = log.level;
-    setText(byId("act-said"), "");
-    dialog.showModal();
   } catch (error) {
-    setText(byId("act-said"), why(error));
+    setText(byId("act-said"), why(error, said));
   }
+}
+
+// Nothing is done before it is answered. What was done is told to `tell`, or where all actions are.
+export function question(asked) {
+  wanted = { wrong: said, tell: (text) => setText(byId("act-said"), text), ...asked };
+  setText(byId("act-title"), wanted.title);
+  setText(byId("act-words"), wanted.words);
+  setText(byId("act-wrong"), "");
+  setText(submit, wanted.does);
+  submit.disabled = false;
+  byId("act-level-label").hidden = true;
+  wanted.tell("");
+  dialog.showModal();
 }
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const action = ACTIONS[wanted];
+  const asked = wanted;
   submit.disabled = true;
   try {
-    const now = await post(`/${wanted}`, action.body?.());
-    dialog.close();
-    setText(byId("act-said"), action.done(now));
+    const text = await asked.act();
+    if (asked === wanted) dialog.close();
+    asked.tell(text);
   } catch (error) {
-    setText(byId("act-wrong"), why(error));
+    if (asked !== wanted) return;
+    setText(byId("act-wrong"), why(error, asked.wrong));
     submit.disabled = false;
   }
 });
 
-// What went wrong, and what to do.
-function why(error) {
-  if (error.name === "TimeoutError") return "No answer within 15 s. It may be done all the same: look before you try again.";
+// What went wrong, and what to do. Where the gateway has answered, `wrong` knows.
+function why(error, wrong) {
+  if (error.name === "TimeoutError") return "No answer yet. It may be done all the same: look before you try again.";
   if (!(error instanceof Refused)) return "The gateway does not answer. Look whether it runs, and try again.";
   if (error.status === 503) return "Not every worker has answered. It may be done in some: try again.";
-  if (wanted !== "reload") return error.message;
+  return wrong(error);
+}
+
+const said = (error) => error.message;
+
+function unread(error) {
   if (error.status === 409) return "The settings name no folder of policies: there is nothing to read.";
-  if (error.status === 422) {
+  if (error.status !== 422) return error.message;
+  try {
     const state = JSON.parse(error.message);
     return `Those of before stay in force. Mend this and reload: ${[state.file, state.line, state.error].filter(Boolean).join(":")}`;
+  } catch {
+    // A proxy in between has words of its own.
+    return error.message;
   }
-  return error.message;
 }

@@ -39,26 +39,51 @@ export async function get(path, parameters = {}) {
   return (await request(query.size ? `${path}?${query}` : path, { signal: AbortSignal.timeout(15000) })).json();
 }
 
+// Longer than a reload may take, which is the longest of them: 30 s.
+const DONE = 40000;
+
+// What comes of it, which is an object, or a text.
 export async function post(path, body = {}) {
   const answer = await request(path, {
     method: "POST",
     headers: { "content-type": "application/json", "x-amqpgate": "1" },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(15000),
+    signal: AbortSignal.timeout(DONE),
   });
-  return answer.json();
+  return answer.headers.get("content-type")?.startsWith("application/json") ? answer.json() : answer.text();
+}
+
+// Objects as they come, one a line.
+export async function* lines(path, parameters, signal) {
+  const answer = await request(`${path}?${new URLSearchParams(parameters)}`, { signal, headers: { "x-amqpgate": "1" } });
+  let rest = "";
+  for await (const text of texts(answer)) {
+    const all = (rest + text).split("\n");
+    rest = all.pop();
+    for (const line of all) if (line) yield JSON.parse(line);
+  }
+}
+
+async function* texts(answer) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
 }
 
 // Server-sent events by fetch, since an EventSource cannot bear a token. Yields null whenever anything was heard.
 async function* events(path, signal) {
   const answer = await request(path, { signal, headers: { accept: "text/event-stream" } });
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   yield null;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
+  for await (const text of texts(answer)) {
+    const blocks = (rest + text).replaceAll("\r\n", "\n").split("\n\n");
     rest = blocks.pop();
     yield null;
     for (const block of blocks) {

@@ -2,7 +2,7 @@
 
 import { byId } from "./dom.js";
 
-const VIEWS = { o: "overview", h: "history", s: "sessions", d: "denials", p: "policies", g: "graph" };
+const VIEWS = { o: "overview", h: "history", s: "sessions", d: "denials", p: "policies", g: "graph", t: "tap" };
 // Milliseconds between `g` and its letter.
 const SOON = 1500;
 

@@ -10,8 +10,9 @@ import { onKeys } from "./keys.js";
 import * as overview from "./overview.js";
 import * as policies from "./policies.js";
 import * as sessions from "./sessions.js";
+import * as tap from "./tap.js";
 
-const views = { overview, history, sessions, denials, policies, graph };
+const views = { overview, history, sessions, denials, policies, graph, tap };
 const asks = {};
 let shown = "overview";
 

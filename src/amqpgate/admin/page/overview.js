@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { brief, byId, clock, count, h, nothing, bytes, pill, plural, rate, s, setText, sync, who } from "./dom.js";
 import * as denials from "./denials.js";
+import * as routes from "./routes.js";
 import { hour, refresh } from "./hour.js";
 
 export const SECONDS = 2;
@@ -59,6 +60,7 @@ export async function ask() {
   drawLimits(limits);
   drawThrottled(throttled);
   drawNews();
+  await routes.ask();
   await denials.ask();
   denials.drawLast(byId("last-denials"), SHOWN);
 }
@@ -200,7 +202,7 @@ export function heard(name, event, again) {
   news.unshift({ number: ++number, at: event.at ?? Date.now() / 1000, kind, verb, parts: parts.filter(Boolean) });
   news.length = Math.min(news.length, 12);
   // Many at once are drawn at the next look.
-  if (name === "upstream" || name === "policies") again();
+  if (name === "upstream" || name === "policies" || name === "route") again();
 }
 
 function drawNews() {
