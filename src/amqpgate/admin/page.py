@@ -26,8 +26,10 @@ from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, Schema, listed, of
 from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.errors import ConfigError
+from amqpgate.gateway.observers.stats.edges import MOST_KEYS
+from amqpgate.operator.brokers import summed
 from amqpgate.operator.explain import request_of
-from amqpgate.operator.graph import MOST, MOST_KEYS
+from amqpgate.operator.graph import MOST
 from amqpgate.policy import OPERATIONS
 from amqpgate.telemetry.answers import JSON, Answers
 from amqpgate.telemetry.time_slices import TimeSlices
@@ -61,6 +63,12 @@ _REQUEST: Final[Schema] = {
         "op": {"enum": list(OPERATIONS)},
     },
 }
+#: Rows that workers tell of where sessions go, and what is added up of them.
+_ROWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "brokers": ("sessions", "published", "delivered"),
+    "pools": ("sessions", "connections"),
+    "mirrors": (),
+}
 #: Of an edge.
 _LISTS: Final = ("keys", "upstream_users")
 _OVERVIEW: Final = of(
@@ -92,6 +100,10 @@ _GRAPH: Final = of(
     ),
     left_out=COUNT,
     unseen=of(sessions=COUNT, messages=COUNT),
+    over=of(sessions=COUNT, since=NUMBER),
+    brokers=listed(of(upstream=TEXT, vhost=TEXT, sessions=COUNT, published=COUNT, delivered=COUNT)),
+    pools=listed(of(upstream=TEXT, vhost=TEXT, user=TEXT, sessions=COUNT, connections=COUNT)),
+    mirrors=listed(of(route=TEXT, upstreams=listed(TEXT), mirror=TEXT)),
 )
 _EXPLANATION: Final = of(
     digest=TEXT,
@@ -227,13 +239,18 @@ def _sum(values: list[JSON]) -> JSON:
     return sum(cast("list[int]", values))
 
 
+def _rows(told: JSON, name: str) -> list[dict[str, JSON]]:
+    return cast("dict[str, list[dict[str, JSON]]]", told)[name]
+
+
 async def _graph(answers: Answers) -> JSON:
     """The workers' edges, those of the same kind between the same two added up."""
     edges: dict[str, dict[str, JSON]] = {}
-    left_out, unseen, turns = 0, [], TimeSlices()
+    left_out, unseen, over, turns = 0, [], [], TimeSlices()
     for told in cast("list[dict[str, JSON]]", list(answers.values())):
         left_out += cast("int", told["left_out"])
         unseen.append(told["unseen"])
+        over.append(cast("dict[str, float]", told["over"]))
         for edge in cast("list[dict[str, JSON]]", told["edges"]):
             place = json.dumps([edge[key] for key in ("kind", "vhost", "source", "target")])
             known = edges.setdefault(
@@ -250,4 +267,12 @@ async def _graph(answers: Answers) -> JSON:
         "edges": found[:MOST],
         "left_out": left_out + len(found[MOST:]),
         "unseen": _sum(unseen),
+        "over": {
+            "sessions": sum(one["sessions"] for one in over),
+            "since": min((one["since"] for one in over), default=0.0),
+        },
+        **{
+            name: summed([row for told in answers.values() for row in _rows(told, name)], *counts)
+            for name, counts in _ROWS.items()
+        },
     }

@@ -9,6 +9,7 @@ from typing import Final
 
 from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import DISCARD, OPEN, Side
+from amqpgate.gateway.observers.stats.edges import names_of
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.channel_close import SessionChannel
 from amqpgate.gateway.session.channel_consumers import SessionConsumer
@@ -145,19 +146,3 @@ def _flows(lane: Lane, side: Side) -> tuple[list[JSON], int]:
 def _named(key: bytes, side: Side) -> dict[str, JSON]:
     names: dict[str, JSON] = {**names_of(key, side)}
     return names if side is Side.CLIENT else {"channel": int.from_bytes(key[:2], "big"), **names}
-
-
-def names_of(key: bytes, side: Side) -> dict[str, str]:
-    """What a flow's key says (``datapath.flows.key_of``), but for the channel."""
-    if side is Side.CLIENT:
-        return _names(key, "exchange", "routing_key")
-    return _names(key[2:], "consumer_tag", "exchange", "routing_key")
-
-
-def _names(byte_count: bytes, *names: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in names:
-        size = byte_count[0]
-        found[name] = byte_count[1 : 1 + size].decode("utf-8", "replace")
-        byte_count = byte_count[1 + size :]
-    return found

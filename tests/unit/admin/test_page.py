@@ -172,14 +172,25 @@ async def test_the_answers_of_workers_are_one() -> None:
             "edges": [{**edge, **node, "messages": count, "keys": [key], "upstream_users": [key]}],
             "left_out": 1,
             "unseen": {"sessions": 2},
+            "over": {"sessions": 5, "since": 1700000000.0 + count},
+            "brokers": [{"upstream": "b", "vhost": vhost, "sessions": count, "published": 1, "delivered": 2}],
+            "pools": [{"upstream": "b", "vhost": "/", "user": "u", "sessions": 2, "connections": 1}],
+            "mirrors": [{"route": "r", "upstreams": ["b"], "mirror": "c"}],
         }
-        for count, key in ((3, "a"), (4, "b"))
+        for count, key, vhost in ((3, "a", "/"), (4, "b", "/"), (1, "b", "other"))
     ]
-    combined = await page._graph(Answers({0: told[0], 1: told[1]}))  # type: ignore[dict-item]
+    combined = await page._graph(Answers(dict(enumerate(told))))  # type: ignore[arg-type]
     assert combined == {
-        "edges": [{**edge, **node, "messages": 7, "keys": ["a", "b"], "upstream_users": ["a", "b"]}],
-        "left_out": 2,
-        "unseen": {"sessions": 4},
+        "edges": [{**edge, **node, "messages": 8, "keys": ["a", "b"], "upstream_users": ["a", "b"]}],
+        "left_out": 3,
+        "unseen": {"sessions": 6},
+        "over": {"sessions": 15, "since": 1700000001.0},
+        "brokers": [
+            {"upstream": "b", "vhost": "/", "sessions": 7, "published": 2, "delivered": 4},
+            {"upstream": "b", "vhost": "other", "sessions": 1, "published": 1, "delivered": 2},
+        ],
+        "pools": [{"upstream": "b", "vhost": "/", "user": "u", "sessions": 6, "connections": 3}],
+        "mirrors": [{"route": "r", "upstreams": ["b"], "mirror": "c"}],
     }
 
 
@@ -197,6 +208,7 @@ async def test_many_rows_leave_others_their_turn() -> None:
         for number in range(1000)
     ]
     told = {"edges": edges, "limits": rows, "left_out": 0, "unseen": {"sessions": 0, "messages": 0}}
+    told |= {"over": {"sessions": 0, "since": 0.0}, "brokers": [], "pools": [], "mirrors": []}
     for combine in (page._graph, partial(limits.combine, most=1000)):
         turns = 0
         async with trio.open_nursery() as nursery:

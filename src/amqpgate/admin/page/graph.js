@@ -1,7 +1,7 @@
 // Who sends what to whom, as this gateway has seen it: publishers, exchanges, queues, consumers; and what was denied.
 
 import { get } from "./api.js";
-import { byId, count, h, bytes, rate, setText } from "./dom.js";
+import { byId, clock, count, h, bytes, nothing, pill, plural, rate, setText, sync } from "./dom.js";
 import { isNarrow, keyOf, label, passes, Picture } from "./picture.js";
 
 export const SECONDS = 5;
@@ -100,17 +100,40 @@ function draw() {
     zoom(scale);
   }
   picture?.renew(edges, isRate);
+  drawBrokers();
   listed([...edges].sort((one, other) => passes(other, isRate) - passes(one, isRate)));
 }
 
 function honest() {
-  const { unseen } = answer;
+  const { unseen, over } = answer;
   const words =
-    "What has passed through this gateway on sessions that are open, and bindings that were made through it. " +
+    `What has passed through this gateway on sessions that are open, on ${plural(over.sessions, "session")} that ended since ${clock(over.since)}, and bindings that were made through it. ` +
     "Queues and bindings that the broker has removed by itself are still here, and those made elsewhere are not. " +
     "Red is what was denied, of the last 500 denials.";
   if (!unseen.sessions) return words;
   return `${words} Of ${count(unseen.sessions)} sessions it is not known to which exchanges they publish: no policy needs to look.`;
+}
+
+// Where sessions go: brokers by virtual host, what is shared there, and what is copied to where.
+function drawBrokers() {
+  const list = byId("graph-brokers");
+  const chosen = form.elements.vhost.value;
+  const { brokers, pools, mirrors } = answer;
+  const rows = [
+    ...brokers.map((one) => [one.vhost, one.upstream, `${plural(one.sessions, "session")} · ${count(one.published)} published · ${count(one.delivered)} delivered`]),
+    ...pools.map((one) => [one.vhost, one.upstream, `${plural(one.sessions, "session")} of ${one.user} on ${plural(one.connections, "shared connection")}`, "shared"]),
+    ...mirrors.map((one) => ["", one.upstreams.join(", "), `route ${one.route} is copied to ${one.mirror}`, "mirror"]),
+  ].filter(([vhost]) => !chosen || !vhost || vhost === chosen);
+  if (!rows.length) return nothing(list, "No session is open.");
+  return sync(
+    list,
+    rows.map(([vhost, upstream, words, kind], at) => ({ vhost, upstream, words, kind, at })),
+    (row) => JSON.stringify([row.at, row.kind, row.vhost, row.upstream]),
+    (row) =>
+      h("li", {}, pill(row.kind ? "wait" : "good", row.kind ?? "upstream"),
+        h("span", { class: "grow" }, h("b", {}, row.upstream), " ", row.vhost ? h("code", {}, row.vhost) : null), h("span", { class: "side" })),
+    (node, row) => setText(node.lastChild, row.words),
+  );
 }
 
 // -- closer and farther --------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.denial_log import DenialLog
+from amqpgate.gateway.observers.stats.edges import PastEdges
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.session import Session
 from amqpgate.logs import about, without_passwords
@@ -40,6 +41,8 @@ class Reports:
     decisions: Decisions
     bindings: Bindings
     lines: DenialLog = attrs.field(factory=DenialLog, init=False)
+    #: From whom to whom sessions had passed what that are over, while somebody looks.
+    past: PastEdges = attrs.field(factory=PastEdges, init=False)
 
     @contained("decisions", None)
     def allowed(self, verdict: Verdict) -> None:

@@ -182,7 +182,10 @@ class StatsObserver(SessionObserver):
 
     @contained("metrics", None)
     def _count(self) -> None:
-        self.under.factory.ended.add(self.session)
+        factory = self.under.factory
+        factory.ended.add(self.session)
+        if factory.reports.past.sum is not None:
+            factory.reports.past.over(self.session)
 
 
 @define(eq=False)
