@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 from tests.support.otlp import Collector
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
@@ -49,6 +52,32 @@ def test_what_a_transform_changes_costs_one_upcall(make_stage: Callable[..., Sta
             assert message.header.properties == amqp.BasicProperties(app_id="ours")
     # A miss of each; what is shown has two for each message.
     assert upcalls(stage) - before == 2
+
+
+@pytest.mark.parametrize("upstream", [f"{SHARED[:-1]}, consumers: shared}}", ""], ids=["shared", "own"])
+def test_deliveries_under_other_names_cost_one_upcall(
+    make_stage: Callable[..., Stage], upstream: str
+) -> None:
+    stage = make_stage(upstream=upstream, policies=TRANSFORM)
+    client, broker = pooled(stage) if upstream else stage.opened()
+    # A consumer without a limit has a connection of its own.
+    client.say(amqp.BasicQos(0, 200), 1)
+    broker.expect(amqp.BasicQos, 1)
+    broker.say(amqp.BasicQosOk(), 1)
+    client.expect(amqp.BasicQosOk, 1)
+    client.say(amqp.BasicConsume(queue="q", consumer_tag="c"), 1)
+    tag = broker.expect(amqp.BasicConsume, 1).consumer_tag
+    broker.say(amqp.BasicConsumeOk(tag), 1)
+    client.expect(amqp.BasicConsumeOk, 1)
+    before = upcalls(stage)
+    for number in range(1, 101):
+        method = amqp.BasicDeliver(tag, number, number % 2 == 0, "a.orders", "k")
+        properties = amqp.BasicProperties(app_id="theirs", headers=Table.of({"number": number}))
+        broker.raw(content_frames(1, method, properties, b"%d" % number, 131072))
+        message = client.expect_content(amqp.BasicDeliver, 1)
+        assert message.method == amqp.BasicDeliver("c", number, number % 2 == 0, "orders", "k")
+        assert (message.header.properties, message.body) == (properties, b"%d" % number)
+    assert upcalls(stage) - before == 1
 
 
 def test_what_carries_a_context_costs_no_upcall_and_is_traced_by_it(make_stage: Callable[..., Stage]) -> None:
