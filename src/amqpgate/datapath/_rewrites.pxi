@@ -153,17 +153,23 @@ cdef bytes passed_header(Rewrite rewrite, bytes header, bytes ids):
         raise ValueError("no header that is rewritten")
     memset(&made, 0, sizeof(Made))
     try:
-        make_frames(rewrite, <const unsigned char*>PyBytes_AS_STRING(frame), 0, stamp, &made)
+        make_frames(rewrite, <const unsigned char*>PyBytes_AS_STRING(frame), 0, stamp, NULL, &made)
         return PyBytes_FromStringAndSize(<const char*>made.data + before, made.size - before - 1)
     finally:
         PyMem_RawFree(made.data)
 
 
 cdef int make_frames(
-    Rewrite rewrite, const unsigned char* frame, uint16_t number, const unsigned char* ids, Made* made
+    Rewrite rewrite,
+    const unsigned char* frame,
+    uint16_t number,
+    const unsigned char* ids,
+    const unsigned char* delivery,
+    Made* made,
 ) except -1:
     """The method and the header that become of the message, behind what was made before. ``ids``: NULL, or the
-    numbers of its trace and its span, which go into the context that the entries end in."""
+    numbers of its trace and its span, which go into the context that the entries end in. ``delivery``: NULL, or
+    the method's frame, whose delivery tag and redelivered stay."""
     cdef Py_ssize_t size = be32(frame + 3), length = PyBytes_GET_SIZE(rewrite.method)
     cdef Py_ssize_t table
     cdef const unsigned char* p = frame + 21
@@ -178,6 +184,8 @@ cdef int make_frames(
     head = made.data + made.size
     q = begin_frame(head, 1, number)
     memcpy(q, PyBytes_AS_STRING(rewrite.method), length)
+    if delivery != NULL and 14 + delivery[11] <= length:
+        memcpy(q + 5 + delivery[11], delivery + 12 + delivery[11], 9)
     head = end_frame(head, q + length)
     q = begin_frame(head, 2, number)
     memcpy(q, frame + 7, 12)

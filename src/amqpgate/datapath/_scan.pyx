@@ -372,6 +372,7 @@ cdef int scan_c(
                         buf + stop,
                         slot.to if upward else number,
                         ids if looks & PEEKS_STAMPS else NULL,
+                        NULL if upward else p,
                         made,
                     )
                     # Behind the header, which is whole, and passes next.

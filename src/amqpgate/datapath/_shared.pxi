@@ -174,8 +174,10 @@ cdef class PooledEndpoint(RelayEndpoint):
         else:
             told()
 
-    def detach(self):
+    def detach(self, *, bint is_lost=False):
         self.release()
+        if is_lost:
+            give_back(&self.partial)
         if self.active:
             self.relay.pump.caught_up(self)
         self.link = None

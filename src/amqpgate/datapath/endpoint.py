@@ -377,10 +377,11 @@ class PlainPooledEndpoint(PlainRelayEndpoint):
         self.peer.lane.out_frame_max = link.frame_max
         self._look_again()
 
-    def detach(self) -> None:
-        """From now on what is put is dropped. What was put before still goes to the link, and what the link
-        gave to the client. No message may be half way."""
+    def detach(self, *, is_lost: bool = False) -> None:
+        """See ``engine.PooledEndpoint.detach``."""
         self.release()
+        if is_lost:
+            self.partial.clear()
         if self.active:
             self.relay.pump.caught_up(self)
         self.link = self.way = None

@@ -305,9 +305,13 @@ class PooledEndpoint(RelayEndpoint, Protocol):
     def attach(self, link: LinkParty) -> None:
         """From now on what is put goes to ``link``, whose frame size holds for the session."""
 
-    def detach(self) -> None:
+    def detach(self, *, is_lost: bool = False) -> None:
         """From now on what is put is dropped. What was put before still goes to the link, and what the link
-        gave to the client. No message may be half way."""
+        gave to the client. No message may be half way.
+
+        ``is_lost``: the link is over, and its channels with it. What it gave and no scan has passed, be it
+        for want of a header or of tokens, is for nobody.
+        """
 
 
 class Counters(Protocol):

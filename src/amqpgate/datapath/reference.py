@@ -332,7 +332,9 @@ def scan(
                     assert made is not None, "who rewrites takes what is made"
                     spans.append((start, max(start, pos)))
                     _make(made, buf, spans)
-                    made += flow.rewrite.frames(channel.to if upward else number, rewritten)
+                    made += flow.rewrite.frames(
+                        channel.to if upward else number, rewritten, b"" if upward else bytes(buf[pos:stop])
+                    )
                     # Behind the header, which is whole, and passes next.
                     start = header_end
                 content.flow = flow

@@ -18,6 +18,9 @@ _HEADERS_PLACE: Final = 2
 #: Bytes of a trace context, ``00-TRACE-SPAN-FLAGS``, and of the number of its trace.
 _CONTEXT: Final = 55
 _TRACE: Final = 16
+#: Where a delivery's tag is in its method, but for the length of the consumer's; its size, with redelivered.
+_TAG: Final = 5
+_TAG_SIZE: Final = 9
 #: Beyond what any header has that has passed.
 _MOST: Final = 1 << 30
 
@@ -90,9 +93,14 @@ class Rewrite:
         trace, span = ids[:_TRACE].hex().encode(), ids[_TRACE:].hex().encode()
         return header[: at + 3] + trace + b"-" + span + header[at + 3 + 2 * len(ids) + 1 :]
 
-    def frames(self, channel: int, header: bytes) -> bytes:
-        """The method, and the header that ``header`` has made."""
-        return encode_frame(FRAME_METHOD, channel, self.method) + encode_frame(FRAME_HEADER, channel, header)
+    def frames(self, channel: int, header: bytes, delivery: bytes = b"") -> bytes:
+        """The method, and the header that ``header`` has made. ``delivery`` is the method's frame, whose
+        delivery tag and redelivered stay."""
+        method = self.method
+        if delivery:
+            tag = _TAG + delivery[7 + _TAG - 1]
+            method = method[:tag] + delivery[7 + tag :][:_TAG_SIZE] + method[tag + _TAG_SIZE :]
+        return encode_frame(FRAME_METHOD, channel, method) + encode_frame(FRAME_HEADER, channel, header)
 
 
 def _value_end(payload: bytes, at: int, size: int) -> int:

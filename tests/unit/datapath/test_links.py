@@ -885,6 +885,36 @@ def test_a_peeking_flow_waits_for_the_rest_of_a_delivery(pool: Pool) -> None:
     assert handler.upcalls == []
 
 
+@pytest.mark.parametrize("waits_for", ["header", "body", "tokens"])
+def test_what_a_lost_link_gave_and_nobody_has_scanned_is_for_nobody(pool: Pool, waits_for: str) -> None:
+    """It is of channels that are no more, and the session may open others by the same numbers elsewhere."""
+    broker, keeper = pool.link()
+    client, handler = pool.join(keeper)
+    if waits_for == "tokens":
+        limit_deliveries(pool, handler, 0.001)
+        assert pool.exchange(broker, client, deliver(7) * 5) == deliver()
+    else:
+        flow = pool.scanner.Flow(show=2, peek_body=100)
+        if waits_for == "body":
+            flow.capture("it", 0, 5)
+        handler.relay.down.flows = pool.scanner.FlowTable()
+        key = amqp.BasicDeliver("c", 1, False, "x", "k").encode()
+        handler.relay.down.flows.install(b"\0\1" + key[4:6] + key[15:], flow)
+        frames = frames_of(deliver(7))[: 1 if waits_for == "header" else 2]
+        assert pool.exchange(broker, client, b"".join(frames)) == b""
+    pooled = handler.pooled
+    assert pooled.rest()
+    keeper.link.finish()
+    pooled.detach(is_lost=True)
+    pool.pump.retry(handler.relay)
+    pool.clock.now += 0.01
+    other, second = pool.link()
+    pooled.attach(second.link)
+    second.link.map_channel(9, pooled, 1)
+    assert pool.exchange(other, client, declare(9)) == declare(1)
+    assert handler.ends == []
+
+
 def test_links_and_sessions_leave_nothing_behind(pool: Pool) -> None:
     before = len(pool.pump)
     broker, keeper = pool.link(heartbeat=10)

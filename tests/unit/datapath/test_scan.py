@@ -706,6 +706,26 @@ def test_who_carries_a_context_that_decides_is_captured_and_is_no_sample(scanner
     assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER] * 2
 
 
+def test_a_delivery_is_rewritten_with_its_own_tag(scanner: ModuleType) -> None:
+    down = lane(scanner, Side.UPSTREAM, flows=True, frame_max=131072, out=131072)
+    assert down.flows is not None
+    flow = scanner.Flow(show=Show.HEADER)
+    flow.rewrite_by(rewriting(scanner, side=Side.UPSTREAM))
+    came, went = (
+        [
+            content_frames(1, amqp.BasicDeliver("a", tag, tag % 2 == 0, exchange, key), properties, b"hello")
+            for tag in (1, 2, 1 << 40)
+        ]
+        for exchange, key, properties in (
+            ("x", "k", amqp.BasicProperties()),
+            ("a.x", "other", amqp.BasicProperties(app_id="app")),
+        )
+    )
+    down.flows.install(delivery_key(method_frame(1, amqp.BasicDeliver("a", 1, False, "x", "k"))), flow)
+    seen = drive(scanner, down, b"".join(came))
+    assert (seen.upcalls, seen.forwarded, flow.messages) == ([], b"".join(went), 3)
+
+
 def test_who_gets_a_copy_is_told_what_became_of_it(scanner: ModuleType) -> None:
     up, flow = sampling(scanner, 2, stamps=2)
     chunk, found, made = bytearray(publish() * 2), list[captures.Captured](), bytearray()
@@ -1012,11 +1032,13 @@ frames = st.one_of(
 streams = st.lists(frames, max_size=10).map(b"".join)
 
 
-def rewriting(module: ModuleType, entries: bytes = b"") -> reference.Rewrite:
-    """Another exchange; an app-id, and no content-type."""
+def rewriting(module: ModuleType, entries: bytes = b"", side: Side = Side.CLIENT) -> reference.Rewrite:
+    """Another exchange; an app-id, and no content-type. Of a publish, or of a delivery."""
     sets = [None] * 14
     sets[12] = b"\3app"
     method = amqp.BasicPublish(exchange="a.x", routing_key="other").encode()
+    if side is Side.UPSTREAM:
+        method = amqp.BasicDeliver("a", 0, False, "a.x", "other").encode()
     made: reference.Rewrite = module.Rewrite(method, tuple(sets), 1 << 15, entries)
     return made
 
@@ -1054,9 +1076,9 @@ def scene(
     for number, every in ((16, 2), (17, 3), (18, 2)):
         kinds[number].capture_samples("it", number, 5)
         kinds[number].sample_every = every
-    kinds[14].rewrite_by(rewriting(module))
-    kinds[15].rewrite_by(rewriting(module, b"\3new" + b"t\1"))
-    kinds[18].rewrite_by(rewriting(module))
+    kinds[14].rewrite_by(rewriting(module, side=side))
+    kinds[15].rewrite_by(rewriting(module, b"\3new" + b"t\1", side))
+    kinds[18].rewrite_by(rewriting(module, side=side))
     kinds[15].capture("it", 15, 5)
     for number, size in ((9, 3), (12, 20), (13, 0), (17, 2)):
         kinds[number].capture("it", number, size)

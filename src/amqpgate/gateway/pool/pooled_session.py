@@ -215,7 +215,7 @@ class PooledSession:
         """Its connection is no more, and what was said there is not answered: its channels close."""
         relay = self.session.relay
         self.connection = None
-        self.endpoint.detach()
+        self.endpoint.detach(is_lost=True)
         self.channels.clear()
         self.client.unblocked()
         if self.session.closing is CloseState.NO:

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> Flow:
     """The flow of messages that are delivered with these arguments."""
     limits = session.limits if session.closing is CloseState.NO else SessionLimits(())
-    peek = session.rewriter.admit_delivery(method) if session.rewriter is not None else None
+    peek, rewrite, bridge = None, None, session.bridge
+    if session.rewriter is not None and bridge is not None:
+        peek = session.rewriter.admit_delivery(method)
+    elif session.rewriter is not None:
+        peek, rewrite = session.rewriter.compile_delivery(method)
     if session.session_policies.delays is not None:
         peek = (peek or Peek()) | SENT
-    bridge = session.bridge
     if bridge is not None:
         peek = bridge.peek(Side.UPSTREAM, peek)
     if deaths.are_counted(session.session_policies.compatibility):
@@ -38,6 +41,8 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
     peek = session.session_policies.peek(message, peek)
     is_kept = bridge is not None and channel in bridge.channel_flows
     flow = limits.kept_flow() if is_kept else limits.delivery_flow(peek)
+    if rewrite is not None:
+        flow.rewrite_by(rewrite)
     session.session_policies.meter(message, flow)
     return flow
 

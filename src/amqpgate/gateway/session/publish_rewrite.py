@@ -1,4 +1,4 @@
-"""A transform policy's changes of publishes as the data path makes them: bytes in the place of bytes.
+"""A transform policy's changes of messages as the data path makes them: bytes in the place of bytes.
 
 What depends on more than whether a property is there is not among them. A message with such a header is
 shown, and `transform` changes it.
@@ -10,10 +10,11 @@ from typing import Final
 
 from amqpgate.datapath.properties import PROPERTIES
 from amqpgate.datapath.scanner import Rewrite
-from amqpgate.gateway.session.transform import publish_up
+from amqpgate.gateway.session.transform import message_down, publish_up
 from amqpgate.policy import Peek, Transform
 from amqpgate.policy.engine.operations import PROPERTY_FLAGS, SENDER_SELECTED
 from amqpgate.policy.kinds.transform_set import DEAD_LETTER_HEADERS
+from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 
@@ -22,6 +23,8 @@ _NAMING_HEADERS: Final = frozenset({*SENDER_SELECTED, *DEAD_LETTER_HEADERS})
 #: Bytes of property flags, and of a table's length, before what is encoded.
 _FLAGS: Final = 2
 _LENGTH: Final = 4
+#: A header without names.
+_PLAIN: Final = ContentHeader(amqp.BasicDeliver.CLASS_ID, 0, amqp.BasicProperties())
 
 
 def publish_rewrite(transform: Transform, method: amqp.BasicPublish) -> tuple[Peek, Rewrite] | None:
@@ -67,6 +70,12 @@ def publish_rewrite(transform: Transform, method: amqp.BasicPublish) -> tuple[Pe
         _entries(Table.of(content.set_headers)),
     )
     return peek, rewrite
+
+
+def delivery_rewrite(transform: Transform, method: amqp.BasicDeliver) -> Rewrite | None:
+    """What becomes of deliveries like this one that have no names in their headers; None: they stay."""
+    changed, _ = message_down(transform, method, _PLAIN)
+    return None if changed == method else Rewrite(changed.encode(), (None,) * len(PROPERTIES), 0, b"")
 
 
 def _encoded(name: str, value: str | int) -> bytes:

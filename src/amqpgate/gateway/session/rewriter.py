@@ -10,7 +10,7 @@ To the broker, a publish that may change waits for its content header as one tha
             ── its header could change ─────▶ those are shown that have such a header (`Peek`)
             ── neither ─────────────────────▶ a flow of the data path
 
-    deliver ── likewise ·  get-ok, return ── every one is shown
+    deliver ── likewise, by `delivery_rewrite` ·  get-ok, return ── every one is shown
 
 A session keeps the names that it was opened with; all else follows the policies.
 """
@@ -26,7 +26,7 @@ from amqpgate.datapath.scanner import Rewrite
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.observer import RuleKey
-from amqpgate.gateway.session.publish_rewrite import publish_rewrite
+from amqpgate.gateway.session.publish_rewrite import delivery_rewrite, publish_rewrite
 from amqpgate.gateway.session.transform import (
     Sent,
     header_up,
@@ -129,6 +129,10 @@ class Rewriter:
         """Which deliveries like this one must be shown."""
         renamed = renames_message(self.transform, method)
         return Peek(always=True) if renamed else self.transform.peek_delivered
+
+    def compile_delivery(self, method: amqp.BasicDeliver) -> tuple[Peek, Rewrite | None]:
+        """Likewise, where the data path gives the others their names; None: they have them."""
+        return self.transform.peek_delivered, delivery_rewrite(self.transform, method)
 
     def answer(self, channel: int, method: Method, frame: memoryview) -> tuple[Method, bytes | memoryview]:
         """A method of the broker's without content, and its frame, for the client."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -10,12 +11,23 @@ from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.memory import held, in_memory, uncollected
-from tests.unit.gateway.pool.pooled import asked, joined, logged_in, opened, pooled
+from tests.unit.gateway.pool.pooled import asked, joined, let_in, logged_in, opened, pooled
+from tests.unit.gateway.rated import rates
 
 __all__ = ["uncollected"]
+
+#: Deliveries are looked at by their headers.
+EXCHANGES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: TransformPolicy
+metadata: {name: t}
+spec:
+  subjects: [{user: guest}]
+  names: {exchanges: {prefix: a.}}
+"""
 
 
 def answered(client: Talker, broker: Talker, channel: int, there: int) -> None:
@@ -104,6 +116,39 @@ def test_the_broker_closes_one_channel_and_no_other(shared: Stage) -> None:
     broker.expect(amqp.ChannelCloseOk, 1)
     answered(other, broker, 1, 2)
     opened(client, broker, 1, 1)
+
+
+@pytest.mark.parametrize("waits_for", ["nothing", "header", "tokens"])
+def test_what_waits_when_the_connection_is_lost_is_for_nobody(
+    make_stage: Callable[..., Stage], waits_for: str
+) -> None:
+    """The broker delivers it again; the session goes on by another connection."""
+    policies = rates("deliverMessages: 1/m") if waits_for == "tokens" else EXCHANGES
+    upstream = "connections: pooled, pool: {spareChannels: 0, consumers: shared}"
+    stage = make_stage(upstream=upstream, policies=policies)
+    client, broker = pooled(stage)
+    relayed(client, broker, amqp.BasicQos(0, 200), amqp.BasicQosOk(), 1)
+    relayed(client, broker, amqp.BasicConsume(queue="q", consumer_tag="c"), amqp.BasicConsumeOk("c"), 1)
+    method = method_frame(1, amqp.BasicDeliver("c", 1, False, "x", "k"))
+    whole = content_frames(
+        1, amqp.BasicDeliver("c", 1, False, "x", "k"), amqp.BasicProperties(), b"x", 131072
+    )
+    broker.raw({"nothing": b"", "header": method, "tokens": whole * 5}[waits_for])
+    # Behind it, by the same connection.
+    other = joined(stage, broker, 2)
+    for _ in range(2 if waits_for == "tokens" else 0):
+        client.expect_content(amqp.BasicDeliver)
+    broker.close()
+    for talker in (client, other):
+        talker.expect(amqp.ChannelClose, 1)
+        talker.say(amqp.ChannelCloseOk(), 1)
+    client.say(amqp.ChannelOpen(), 5)
+    again = stage.broker()
+    let_in(again)
+    again.expect(amqp.ChannelOpen, 1)
+    again.say(amqp.ChannelOpenOk(), 1)
+    client.expect(amqp.ChannelOpenOk, 5)
+    answered(client, again, 5, 1)
 
 
 def test_a_session_that_ends_with_the_brokers_close_unanswered_answers_it(shared: Stage) -> None:

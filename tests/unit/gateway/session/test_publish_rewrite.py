@@ -1,4 +1,4 @@
-"""What the data path makes of publishes is what the transform makes of them; in both engines."""
+"""What the data path makes of messages is what the transform makes of them; in both engines."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from amqpgate.datapath import reference
 from amqpgate.datapath.scanner import flow_key
 from amqpgate.datapath.tables import ScanResult, Show, Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.session.publish_rewrite import publish_rewrite
-from amqpgate.gateway.session.transform import header_up, publish_up
+from amqpgate.gateway.session.publish_rewrite import delivery_rewrite, publish_rewrite
+from amqpgate.gateway.session.transform import header_up, message_down, publish_up
 from amqpgate.policy import Peek, Transform
 from amqpgate.policy.engine.naming import Naming, NotTransformedError, Renaming
 from amqpgate.policy.engine.subjects import NamePattern
@@ -23,6 +23,7 @@ from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 
 from .test_transform import HEADERS, NAME
 
@@ -33,6 +34,7 @@ except ImportError:
 
 ENGINES = [reference] if compiled is None else [reference, compiled]
 NAMES = Naming(Renaming("exchange", "a."), Renaming("queue", "a."))
+EXCHANGES = Naming(Renaming("exchange", "a."))
 #: Properties by name, and what they may be set to.
 VALUES: dict[str, st.SearchStrategy[str | int]] = {
     **dict.fromkeys(
@@ -188,3 +190,103 @@ def test_where_not_each_message_changes_they_are_shown_by_their_headers() -> Non
         assert publish_rewrite(transform, amqp.BasicPublish(exchange="x", routing_key="k")) is None
     both = ContentChange(set_headers={"h": 1}, strip_properties=frozenset({"headers"}))
     assert publish_rewrite(attrs.evolve(transform, content=both), amqp.BasicPublish()) is None
+
+
+# -- deliveries ----------------------------------------------------------------------------------------------
+
+#: As the broker has them.
+THERE = st.sampled_from(["", "x", "a.x", "a.", "a.a.x", "amq.topic", "amq.gen-1", "q" * 255])
+
+
+def delivered(
+    module: ModuleType, transform: Transform, method: amqp.BasicDeliver, data: bytes, cuts: tuple[int, ...]
+) -> bytes | None:
+    """What the data path sends of deliveries of one flow, which come in pieces; None: it shows one."""
+    rewrite, peek = delivery_rewrite(transform, method), transform.peek_delivered
+    channels = module.Channels()
+    channels.open(1, 1)
+    lane = module.Lane(Side.UPSTREAM, 131072, 131072, channels, module.FlowTable())
+    flow = module.Flow(
+        show=Show.HEADER,
+        peek_flags=peek.flags,
+        peek_headers=tuple(name.encode() for name in peek.headers),
+    )
+    if rewrite is not None:
+        flow.rewrite_by(module.Rewrite(rewrite.method, rewrite.sets, rewrite.drops, rewrite.entries))
+    lane.flows.install(flow_key(Side.UPSTREAM, method_frame(1, method)), flow)
+    came, at = bytearray(data), 0
+    went = bytearray()
+    for end in (*sorted(cuts), len(data)):
+        spans: list[tuple[int, int]] = []
+        made = bytearray()
+        at, result, _ = module.scan(lane, came, at, max(at, min(end, len(data))), 1.0, spans, [], made)
+        went += made or b"".join(came[first:last] for first, last in spans)
+        if result is ScanResult.SHOWN:
+            return None
+        assert result is ScanResult.MORE
+    assert at == len(data)
+    return bytes(went)
+
+
+DELIVERIES = st.builds(
+    amqp.BasicDeliver,
+    st.sampled_from(["", "c", "amq.ctag-1", "t" * 255]),
+    exchange=THERE,
+    routing_key=THERE,
+)
+#: Tag, whether it is redelivered, and body.
+MESSAGES = st.lists(
+    st.tuples(st.integers(0, (1 << 64) - 1), st.booleans(), st.binary(max_size=9)), min_size=1, max_size=3
+)
+
+
+@given(
+    st.builds(Transform, st.just("bob"), st.sampled_from([None, NAMES, EXCHANGES])),
+    DELIVERIES,
+    MESSAGES,
+    PROPERTIES,
+    st.lists(st.integers(0, 900), max_size=3).map(tuple),
+)
+def test_a_delivery_is_what_the_transform_says(
+    transform: Transform,
+    method: amqp.BasicDeliver,
+    messages: list[tuple[int, bool, bytes]],
+    properties: amqp.BasicProperties,
+    cuts: tuple[int, ...],
+) -> None:
+    """Each with its own tag, whether it is redelivered, and its body in several frames, or in none."""
+    came, wanted = b"", b""
+    for tag, redelivered, body in messages:
+        sent = attrs.evolve(method, delivery_tag=tag, redelivered=redelivered)
+        header = ContentHeader(60, len(body), properties)
+        bodies = b"".join(
+            encode_frame(amqp.FRAME_BODY, 1, body[at : at + 4]) for at in range(0, len(body), 4)
+        )
+        came += method_frame(1, sent) + encode_frame(amqp.FRAME_HEADER, 1, encode_header(header)) + bodies
+        down, content = message_down(transform, sent, header)
+        wanted += method_frame(1, down) + encode_frame(amqp.FRAME_HEADER, 1, encode_header(content)) + bodies
+    said = [delivered(module, transform, method, came, cuts) for module in ENGINES]
+    assert len(set(said)) == 1
+    if said[0] is not None:
+        assert decoded(said[0]) == decoded(wanted)
+
+
+@pytest.mark.parametrize("module", ENGINES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_a_delivery_is_not_shown_but_for_names_in_its_headers(module: ModuleType) -> None:
+    transform = Transform("bob", NAMES)
+    method = amqp.BasicDeliver("c", 7, True, "a.x", "k")
+    for properties, is_shown in (
+        (amqp.BasicProperties(), False),
+        (amqp.BasicProperties(app_id="theirs", headers=Table.of({"h": 1})), False),
+        (amqp.BasicProperties(reply_to="a.r"), True),
+        (amqp.BasicProperties(headers=Table.of({"CC": ["k", "a.l"]})), True),
+        (amqp.BasicProperties(headers=Table.of({"x-death": [{"queue": "a.q", "exchange": ""}]})), True),
+        (amqp.BasicProperties(headers=Table.of({"x-first-death-queue": "a.q"})), True),
+    ):
+        data = content_frames(1, method, properties, b"body", 131072)
+        for at in (len(data), *range(len(data))):
+            went = delivered(module, transform, method, data, (at,))
+            assert (went is None) == is_shown
+            if went is not None:
+                down = attrs.evolve(method, exchange="x")
+                assert went == content_frames(1, down, properties, b"body", 131072)

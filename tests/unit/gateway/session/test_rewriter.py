@@ -111,7 +111,7 @@ def test_byte_by_byte_in_both_directions(named: Stage) -> None:
 
 
 def test_an_answer_of_the_gateways_own_waits_for_the_end_of_a_message(make_stage: MakeStage) -> None:
-    """The method of that message waits, too, for its header."""
+    """Before its header is there, nothing of that message has passed."""
     stage = make_stage(policies=NAMES % "a." + RULES)
     client, broker = stage.opened()
     relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), 1)
@@ -128,9 +128,13 @@ def test_an_answer_of_the_gateways_own_waits_for_the_end_of_a_message(make_stage
         client.publish(b"no", "k", exchange="no")
         client.say(amqp.BasicQos(prefetch_count=1), 1)
         broker.expect(amqp.BasicQos, 1)
-        broker.raw(sent[cut:])
-        assert client.expect_content(amqp.BasicDeliver).body == b"b" * 9
+        if has_begun := cut > header_at:
+            broker.raw(sent[cut:])
+            assert client.expect_content(amqp.BasicDeliver).body == b"b" * 9
         client.expect(amqp.BasicNack, 1)
+        if not has_begun:
+            broker.raw(sent[cut:])
+            assert client.expect_content(amqp.BasicDeliver).body == b"b" * 9
 
 
 def test_two_channels_do_not_mix(named: Stage) -> None:
