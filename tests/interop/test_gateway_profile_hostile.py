@@ -189,7 +189,7 @@ def test_channels_that_delay_at_once_in_a_virtual_host_without_a_ladder(
                 (channel, amqp.BasicAck(1)) for channel in range(1, count + 1)
             ]
 
-            def came(talker: Talker = talker) -> bool:
+            def came(talker: Talker = talker, count: int = count) -> bool:
                 told = talker.ask(amqp.QueueDeclare(queue="q", passive=True), amqp.QueueDeclareOk, 1)
                 return told.message_count == count
 

@@ -1,4 +1,4 @@
-"""Queues of the delay ladder that the gateway declares on a client's channel: the client hears nothing of it."""
+"""Queues of the delay ladder that the gateway declares on a client's channel, which hears nothing of it."""
 
 from __future__ import annotations
 
