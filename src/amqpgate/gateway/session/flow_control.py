@@ -90,11 +90,14 @@ class FlowControl:
         self.crossing.answers_flow(channel)
         self.publish_denial.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
 
-    def settles(self, channel: int, method: Settling) -> None:
-        """The client acks, nacks or rejects on a channel that is stopped or limited here."""
+    def settles(self, channel: int, method: Settling, instead: bytes | None = None) -> None:
+        """The client acks, nacks or rejects on a channel that is stopped or limited here.
+
+        The broker gets the frames that are ``instead`` of the method; None: what is left of it.
+        """
         for told in self._holder.settles(channel, method):
             settlement.settled(self.relay.channels, channel, told)
-            self.relay.send(Side.UPSTREAM, method_frame(channel, told))
+            self.relay.send(Side.UPSTREAM, method_frame(channel, told) if instead is None else instead)
         self.go_on(channel)
 
     def asks(self, channel: int, method: Method) -> None:
