@@ -58,7 +58,12 @@ class HeldReferences:
     def is_here(self, number: int, one: HeldDelivery) -> None:
         """The body of one that is kept last has been got already: it may go now, if it is the next one."""
         held = self.flows.get(number)
-        if held is not None and not held.is_off and held.kept.first_waiting is one and self.flows.has_room(number):
+        if (
+            held is not None
+            and not held.is_off
+            and held.kept.first_waiting is one
+            and self.flows.has_room(number)
+        ):
             held.begin_fetch(one)
 
     def fetch(self, number: int, held: HeldDeliveries, one: HeldDelivery) -> None:

@@ -79,7 +79,9 @@ def nacks(session: Session, channel: int, nack: amqp.BasicNack) -> bool:
     return True
 
 
-def _unsettled(session: Session, channel: int, held: HeldDeliveries | None) -> Iterable[tuple[int, int]] | None:
+def _unsettled(
+    session: Session, channel: int, held: HeldDeliveries | None
+) -> Iterable[tuple[int, int]] | None:
     """What the client of a channel has and has not settled; None: that is not known."""
     unsettled = session.relay.channels.unacked_tags(channel)
     if held is None or not held.kept.waiting or unsettled is None:
