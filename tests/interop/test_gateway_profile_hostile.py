@@ -167,6 +167,35 @@ def test_an_exchange_that_is_not_there_leaves_no_queue(
     assert closed.value.reply_code == 404
 
 
+def test_channels_that_delay_at_once_in_a_virtual_host_without_a_ladder(
+    gate: InProcess, rabbitmq4: RabbitMQ
+) -> None:
+    """RabbitMQ does what two channels say in any order."""
+    for _ in range(2):
+        vhost, count = f"later-{secrets.token_hex(4)}", 5
+        rabbitmq4.fresh_vhost(vhost)
+        with gate.dial() as talker:
+            talker.open(vhost=vhost, channels=count)
+            talker.ask(amqp.ExchangeDeclare(exchange="later", type="fanout"), amqp.ExchangeDeclareOk, 1)
+            talker.ask(amqp.QueueDeclare(queue="q", durable=True), amqp.QueueDeclareOk, 1)
+            talker.ask(amqp.QueueBind(queue="q", exchange="later"), amqp.QueueBindOk, 1)
+            for channel in range(1, count + 1):
+                talker.ask(amqp.ConfirmSelect(), amqp.ConfirmSelectOk, channel)
+            properties = amqp.BasicProperties(headers=Table.of({"x-delay": 1}))
+            for channel in range(1, count + 1):
+                talker.publish(b"b", "k", exchange="later", properties=properties, channel=channel)
+            heard = [talker.hear() for _ in range(count)]
+            assert sorted(heard, key=lambda one: one[0]) == [
+                (channel, amqp.BasicAck(1)) for channel in range(1, count + 1)
+            ]
+
+            def came(talker: Talker = talker, count: int = count) -> bool:
+                told = talker.ask(amqp.QueueDeclare(queue="q", passive=True), amqp.QueueDeclareOk, 1)
+                return told.message_count == count
+
+            eventually(came)
+
+
 def test_many_exchanges_that_delay(channel: BlockingChannel) -> None:
     """More than a session remembers; each delays."""
     prefix, count = f"later.{secrets.token_hex(4)}", 300

@@ -95,7 +95,10 @@ def _print_table(names: Sequence[str], rows: Sequence[Sequence[object]], out: IO
 
 
 def _plain(value: object, zone: tzinfo) -> object:
-    """Times as text, with their zone."""
+    """Times as text, with their zone. Text that no file can hold as text that it can."""
+    if isinstance(value, str):
+        # JSON may name half a character.
+        return value.encode(errors="backslashreplace").decode()
     if not isinstance(value, datetime):
         return value
     return value.astimezone(zone).replace(microsecond=0).isoformat().replace("+00:00", "Z")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 from decimal import Decimal
+from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from amqpgate.cli.audit_output import _cell, _word, write_rows
+from amqpgate.cli.audit_output import _cell, _word, replaced, write_rows
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\tx", "\rx", "\nx"])
@@ -54,3 +56,14 @@ def test_money_is_written_as_it_is() -> None:
 
 def test_people_see_every_letter() -> None:
     assert _word("shop\u202egpj") == "shop\\u202egpj"
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_half_a_character_can_be_written(form: Literal["table", "csv", "json"], tmp_path: Path) -> None:
+    """A file of definitions may have it: JSON can say so."""
+    file = tmp_path / "out"
+    with replaced(str(file)) as out:
+        write_rows(["name"], [["a\ud800b"], ["\u00e9"]], form, out)
+    text = file.read_text(encoding="utf-8")
+    assert "ud800" in text
+    assert "\u00e9" in text

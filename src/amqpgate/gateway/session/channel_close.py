@@ -33,6 +33,7 @@ from amqpgate.datapath.scanner import ByChannel, Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_consumers import ChannelConsumers
+from amqpgate.gateway.session.channel_ladder import ChannelLadder
 from amqpgate.gateway.session.close_progress import ChannelClose
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.gateway.session.gets import Gets
@@ -104,15 +105,17 @@ class SessionChannel(ChannelPublishes):
     #: The broker's channel has another queue for that, or none: it is not the one on which it was declared,
     #: or the gateway has declared one there since.
     is_moved: bool = False
-    #: Declares that the broker has not answered: True for those that leave the name to the broker.
-    #: None: none.
-    declares_due: deque[bool] | None = None
+    #: Declares that the broker has not answered: True for those that leave the name to the broker, None for
+    #: the gateway's own. None: none.
+    declares_due: deque[bool | None] | None = None
     #: None: nobody closes it.
     close: ChannelClose | None = None
     #: None: no consumer has been asked for yet.
     consuming: ChannelConsumers | None = None
     #: None: nothing has been asked for by basic.get.
     gets: Gets | None = None
+    #: None: it has declared nothing of the delay ladder that is not known to be there.
+    ladder: ChannelLadder | None = None
 
     def closing(self) -> ChannelClose:
         """The close that is under way, or a new one."""
@@ -169,14 +172,43 @@ class SessionChannel(ChannelPublishes):
 
     def declared(self, queue: str) -> bool:
         """The broker has answered a declare, and tells the name; whether it gave that name itself."""
-        is_given = False
-        if self.declares_due is not None:
-            is_given = self.declares_due.popleft()
-            if not self.declares_due:
-                self.declares_due = None
-        if self.declares_due is None and self.last_queue == SERVER_NAMED:
+        is_given = bool(self._answered())
+        if self.last_queue == SERVER_NAMED and all(one is None for one in self.declares_due or ()):
             self.last_queue = queue
         return is_given
+
+    def declare_here(self, count: int) -> None:
+        """The gateway itself declares queues of the delay ladder, and the broker answers so many of them."""
+        self.move()
+        if count:
+            self.declares_due = self.declares_due or deque()
+            self.declares_due.extend([None] * count)
+
+    def declared_here(self) -> ChannelLadder | None:
+        """The broker has answered a declare. What is to be there by that, if it was the gateway's own."""
+        if self.declares_due is None or self.declares_due[0] is not None:
+            return None
+        self._answered()
+        assert self.ladder is not None, "it has been declared"
+        return self.ladder
+
+    def climbing(self) -> ChannelLadder:
+        """What it has declared of the delay ladder, or nothing yet."""
+        if self.ladder is None:
+            self.ladder = ChannelLadder()
+        return self.ladder
+
+    def end_ladder(self) -> None:
+        """All that it has declared of the ladder is there."""
+        self.ladder = None
+
+    def _answered(self) -> bool | None:
+        if self.declares_due is None:
+            return False
+        which = self.declares_due.popleft()
+        if not self.declares_due:
+            self.declares_due = None
+        return which
 
 
 @define(weakref_slot=False)

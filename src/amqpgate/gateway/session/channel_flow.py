@@ -19,6 +19,7 @@ Which channels these are, and which of them have room, is here; `delivery_holder
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import attrs
@@ -154,10 +155,13 @@ class ChannelFlows:
 
     def has_room(self, number: int) -> bool:
         """Whether the client may have one more delivery on the channel."""
+        return self.room(number) > 0
+
+    def room(self, number: int) -> float:
+        """How many more deliveries the client may have on the channel."""
         held = self._held[number]
-        if held.limit and self._count(number, held) >= held.limit:
-            return False
-        return not self.limit_of_all or self._count_all() < self.limit_of_all
+        here = held.limit - self._count(number, held) if held.limit else math.inf
+        return min(here, self.limit_of_all - self._count_all()) if self.limit_of_all else here
 
     def transacts(self, number: int) -> bool:
         """Whether the channel has transactions."""

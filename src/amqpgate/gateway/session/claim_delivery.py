@@ -42,6 +42,7 @@ from amqpgate.gateway.session.claim_reference import ClaimKeys, claim_of
 from amqpgate.gateway.session.claim_restoring import Restoring, closes, header_of, is_acked, is_given_back
 from amqpgate.gateway.session.claim_room import KeptFrames
 from amqpgate.gateway.session.claim_settlement import HiddenDeliveries
+from amqpgate.gateway.session.claiming import owner_of
 from amqpgate.gateway.session.content import pass_sent
 from amqpgate.gateway.session.held_deliveries import HeldDelivery
 from amqpgate.gateway.session.observer import Sent
@@ -181,8 +182,7 @@ class ClaimedDeliveries:
             self._guarded(one, lambda one: self._fetched(one, error))
 
         try:
-            principal = self.session.principal
-            download = self.stores.download(claim_check, wanted, done, (principal.user, principal.vhost))
+            download = self.stores.download(claim_check, wanted, done, owner_of(self.session.principal))
         except StoreError as error:
             self._fetched(one, error)
             return

@@ -36,6 +36,7 @@ from amqpgate.gateway.session.claim_reference import (
     referring,
 )
 from amqpgate.gateway.session.claim_room import KeptFrames
+from amqpgate.gateway.session.claiming import owner_of
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.content import publish_passed
 from amqpgate.gateway.session.flow_control import frames_of
@@ -51,6 +52,10 @@ from amqpgate.wire.method import Method
 
 #: Seconds that the client's side waits for at most; it is told when it may go on.
 LONG: Final = 60.0
+
+#: Bytes of body in a second. Who gives less for ``timeout`` has no place any more, if others wait for one:
+#: a byte now and then would keep it for ever.
+LEAST_RATE: Final = 64 * 1024
 
 _TOO_SLOW: Final = "the client, or others before it, did not give the message's body in time"
 
@@ -68,6 +73,7 @@ class PublishClaim:
     compatibility: Compatibility
     #: Its channel, as long as that is open.
     state: SessionChannel
+    #: Since when its client is expected to say more; of one that says little, earlier.
     heard_at: float
     _claims: PublishClaims
     upload: Upload | None = None
@@ -76,8 +82,7 @@ class PublishClaim:
     @property
     def owner(self) -> object:
         """Whose it is."""
-        principal = self._claims.session.principal
-        return principal.user, principal.vhost
+        return owner_of(self._claims.session.principal)
 
     @property
     def waits(self) -> bool:
@@ -86,7 +91,7 @@ class PublishClaim:
 
     def take(self, body: memoryview, now: float) -> None:
         """More of the body has come."""
-        self.heard_at = now
+        self.heard_at = min(now, self.heard_at + len(body) / LEAST_RATE)
         if self.upload is not None:
             self.upload.add(body)
 
@@ -100,6 +105,10 @@ class PublishClaim:
 
     def on_turn(self) -> None:
         """It may upload now."""
+        self.on_room()
+
+    def on_room(self) -> None:
+        """There is room for more."""
         self.heard_at = time.monotonic()
         self._claims.wake()
 
@@ -145,7 +154,7 @@ class PublishClaims:
             one.upload = self.stores.upload(
                 compatibility.claim_check,
                 new_key(self.session.principal.vhost),
-                self.wake,
+                one.on_room,
                 lambda result: self._done(one, result),
             )
         except StoreError as error:

@@ -58,7 +58,7 @@ class HiddenDeliveries:
         channels.show_settles(channel)
         held = None if bridge is None else bridge.channel_flows.get(channel)
         # Of a channel that keeps deliveries, its holder names what the client has.
-        is_named = held is not None and bool(held.waiting)
+        is_named = held is not None and bool(held.kept.waiting)
         return told(method, channel, hidden, None if is_named else channels.unacked_tags(channel))
 
 

@@ -9,7 +9,14 @@ from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.gateway.session.settlement import Settling
+from amqpgate.policy import Principal
 from amqpgate.wire.method import Method
+
+
+def owner_of(principal: Principal) -> object:
+    """Who has a share of what claim checks need: a user, in all virtual hosts. Of one that is not known, its
+    virtual host has."""
+    return ("user", principal.user) if principal.user is not None else ("vhost", principal.vhost)
 
 
 class PublishClaiming(Protocol):

@@ -10,6 +10,7 @@ from amqpgate.gateway.session import access_tickets, channel_windows, settlement
 from amqpgate.gateway.session.channel_close import check_declares, check_name
 from amqpgate.gateway.session.conditional_delete import answered
 from amqpgate.gateway.session.content import expect_content
+from amqpgate.gateway.session.declared_here import ask_broker
 from amqpgate.gateway.session.observer import Denial
 from amqpgate.gateway.session.rewriter import fitting
 from amqpgate.policy import denial_text
@@ -56,7 +57,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     if limits is not None and isinstance(method, amqp.BasicConsume):
         method = limits.named(method)
     changed: bytes | memoryview = frame
-    before = behind = b""
+    around = None
     if channel:
         other = session.session_policies.change(channel, answered(session, channel, method), last_queue)
         if limits is not None:
@@ -65,7 +66,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
             changed = fitting(session.relay.up.out_frame_max, channel, method_frame(channel, other))
             delays = session.session_policies.delays
             if delays is not None:
-                before, behind = delays.around(channel, method, other)
+                around = delays.around(channel, session.channels.states[channel].climbing(), method, other)
     if limits is None:
         session.upstream.request(channel, method, None if changed is frame else changed)
     passed(session, channel, method)
@@ -74,9 +75,9 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     for observer in session.session_policies.observers:
         observer.asked(channel, method, last_queue, is_answered)
     if is_answered:
-        if before:
-            session.channels.states[channel].move()
-            changed = before + bytes(changed) + behind
+        if around is not None:
+            ask_broker(session.channels, channel, around.answers)
+            changed = around.before + bytes(changed) + around.behind
         session.relay.send(Side.UPSTREAM, changed)
     if limits is not None:
         channel_windows.asked(session, channel, limits, method)

@@ -30,6 +30,8 @@ import hashlib
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
+
 from amqpgate.policy.engine.operations import DELAY_LADDER
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -108,7 +110,7 @@ def is_of_ladder(name: str) -> bool:
 def foot() -> Iterator[Method]:
     """What declares all that is below the rungs, without an answer."""
     yield _exchange(DONE, is_internal=True)
-    yield _queue(_SINK, Table.of({"x-queue-type": "quorum", "x-max-length": 0}))
+    yield attrs.evolve(ANSWERED, no_wait=True)
     yield _binding(_SINK, DONE, EMPTY_TABLE)
     yield _exchange(_GONE, kind="fanout", is_internal=True)
     yield _binding(_SINK, _GONE, EMPTY_TABLE)
@@ -135,6 +137,12 @@ def way_to(exchange: str) -> Method:
     return amqp.ExchangeBind(
         destination=exchange, source=DONE, no_wait=True, arguments=Table.of({TARGET: exchange})
     )
+
+
+#: The sink, which is there: what the broker answers behind all that its channel has declared.
+ANSWERED: Final = amqp.QueueDeclare(
+    queue=_SINK, durable=True, arguments=Table.of({"x-queue-type": "quorum", "x-max-length": 0})
+)
 
 
 def _queue(name: str, arguments: Table) -> Method:

@@ -1,8 +1,8 @@
 """Delayed messages of one session: they go into the ladder, and those that come out are as they were.
 
 The session declares the ladder itself, on the channel on which it is needed, before the message and without
-waiting for answers: RabbitMQ does what a channel says in its order. So its user's permissions hold. Nothing
-is kept here of any message.
+waiting for answers: RabbitMQ does what a channel says in its order. So its user's permissions hold. Its other
+channels do the same until the broker has answered (`channel_ladder`). Nothing is kept here of any message.
 
 ::
 
@@ -21,6 +21,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from amqpgate.gateway.session import delay_ladder
+from amqpgate.gateway.session.channel_ladder import ChannelLadder
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.delayed_messages import DELAY, delay_of, into_ladder, number_of, out_of_ladder
 from amqpgate.gateway.session.late_steps import is_late
@@ -41,9 +42,6 @@ MOST_EXCHANGES: Final = 256
 
 _Sent: TypeAlias = "amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn"
 
-#: What a method of the client's becomes: the broker gets the former before it, the latter behind it.
-_NOTHING_AROUND: Final = (b"", b"")
-
 
 @define(eq=False)
 class Delays:
@@ -51,9 +49,9 @@ class Delays:
 
     #: None: nothing more is delayed.
     compatibility: Compatibility | None
-    #: The highest rung that this session has declared; None: nothing yet.
+    #: The highest rung that is there, by an answer of the broker's; None: nothing yet.
     _highest: int | None = attrs.field(default=None, init=False)
-    #: The exchanges that it has declared the end for.
+    #: The exchanges that have their end.
     _ends: set[str] = attrs.field(factory=set, init=False)
     #: Channel number to the method whose content header comes next from the broker, and its queue if known.
     _waiting: dict[int, tuple[_Sent, str | None]] = attrs.field(factory=dict, init=False)
@@ -71,28 +69,38 @@ class Delays:
         """Whether messages for an exchange, by the broker's name, may be delayed."""
         return self.compatibility is not None and self.compatibility.delays(exchange)
 
-    def forget(self) -> None:
-        """The broker has closed a channel: what was declared there may not be there."""
-        self._highest = None
-        self._ends.clear()
+    def answered(self, what: int | str) -> None:
+        """The broker says that there are all rungs up to one, or the end for an exchange."""
+        if isinstance(what, int):
+            self._highest = max(what, self._highest or 0)
+            return
+        if len(self._ends) >= MOST_EXCHANGES:
+            self._ends.clear()
+        self._ends.add(what)
+
+    def closed(self, close: amqp.ChannelClose) -> None:
+        """The broker has closed a channel. Where it names something of the ladder, that may not be there."""
+        if delay_ladder.PREFIX in close.reply_text:
+            self._highest = None
+            self._ends.clear()
 
     # -- to the broker -----------------------------------------------------------------------
 
-    def around(self, channel: int, asked: Method, given: Method) -> tuple[bytes, bytes]:
-        """The frames before and behind a method, which the client ``asked`` and the broker is ``given``."""
+    def around(self, channel: int, ladder: ChannelLadder, asked: Method, given: Method) -> Around | None:
+        """What goes with a method, which the client ``asked`` and the broker is ``given``; None: nothing."""
         if not isinstance(given, amqp.ExchangeDeclare) or not isinstance(asked, amqp.ExchangeDeclare):
-            return _NOTHING_AROUND
+            return None
         if asked.type == given.type:
-            return _NOTHING_AROUND
+            return None
         exchange = given.exchange
-        self._remember(exchange)
-        before = self._foot() + list(delay_ladder.end(exchange))
-        return _frames(channel, before), _frames(channel, [delay_ladder.way_to(exchange)])
+        before = [*self._rungs(ladder, delay_ladder.LOWEST - 1), *delay_ladder.end(exchange)]
+        behind = [delay_ladder.way_to(exchange), *ladder.lead_to(exchange)]
+        return Around(_frames(channel, before), _frames(channel, behind), _answers([*before, *behind]))
 
-    def publish(self, channel: int, frames: bytes) -> Delayed | None:
+    def publish(self, channel: int, ladder: ChannelLadder, frames: bytes) -> Delayed | None:
         """A message in the broker's names, as method and header frames. None: it is not delayed.
 
-        Raises `NotTransformedError`.
+        ``ladder`` is what its channel has declared. Raises `NotTransformedError`.
         """
         at = 8 + int.from_bytes(frames[3:7], "big")
         method = decode_method(frames[7 : at - 1])
@@ -105,38 +113,35 @@ class Delays:
             return None
         now = round(1000 * time.time())
         changed, content = into_ladder(method, header, delay, random.getrandbits(63), now)
-        is_new = method.exchange not in self._ends
-        ladder = list(self._missing(method.exchange, delay_ladder.rungs_of(delay)[0]))
+        is_new = method.exchange not in self._ends and method.exchange not in ladder.ends
+        missing = list(self._missing(ladder, method.exchange, delay_ladder.rungs_of(delay)[0]))
         return Delayed(
-            _frames(channel, ladder),
+            _frames(channel, missing),
+            _answers(missing),
             method_frame(channel, changed),
             encode_frame(amqp.FRAME_HEADER, channel, encode_header(content)),
             Adapted(changed, ("delayed-exchange",)) if is_new else None,
         )
 
-    def _missing(self, exchange: str, highest: int) -> Iterator[Method]:
-        """What this session has not declared of the way from a rung to an exchange."""
-        yield from self._foot()
-        assert self._highest is not None
-        for k in range(self._highest + 1, highest + 1):
-            yield from delay_ladder.rung(k)
-        self._highest = max(self._highest, highest)
-        if exchange not in self._ends:
-            self._remember(exchange)
+    def _missing(self, ladder: ChannelLadder, exchange: str, highest: int) -> Iterator[Method]:
+        """What a channel has not declared of the way from a rung to an exchange, and is not there."""
+        yield from self._rungs(ladder, highest)
+        if exchange not in self._ends and exchange not in ladder.ends:
             # First what fails if there is no such exchange: a name that somebody made up leaves no queue.
             yield delay_ladder.way_to(exchange)
             yield from delay_ladder.end(exchange)
+            yield from ladder.lead_to(exchange)
 
-    def _remember(self, exchange: str) -> None:
-        if len(self._ends) >= MOST_EXCHANGES:
-            self._ends.clear()
-        self._ends.add(exchange)
-
-    def _foot(self) -> list[Method]:
-        if self._highest is not None:
-            return []
-        self._highest = delay_ladder.LOWEST - 1
-        return list(delay_ladder.foot())
+    def _rungs(self, ladder: ChannelLadder, highest: int) -> list[Method]:
+        """What is missing up to a rung, and below all rungs."""
+        there = max((one for one in (self._highest, ladder.highest) if one is not None), default=None)
+        missing = [] if there is not None else list(delay_ladder.foot())
+        there = delay_ladder.LOWEST - 1 if there is None else there
+        for k in range(there + 1, highest + 1):
+            missing += delay_ladder.rung(k)
+        if missing:
+            missing += ladder.climb(max(there, highest))
+        return missing
 
     # -- to the client -----------------------------------------------------------------------
 
@@ -164,11 +169,22 @@ class Delays:
 
 
 @frozen
+class Around:
+    """What the broker gets before and behind a method of the client's."""
+
+    before: bytes
+    behind: bytes
+    #: How many of these it answers.
+    answers: int
+
+
+@frozen
 class Delayed:
     """What the broker gets for a message that is delayed."""
 
-    #: Frames that declare what is missing of the ladder.
+    #: Frames that declare what is missing of the ladder, and how many of them the broker answers.
     ladder: bytes
+    answers: int
     #: Frames of its own.
     method: bytes
     header: bytes
@@ -185,6 +201,10 @@ def _may_have_come(header: ContentHeader, queue: str | None) -> bool:
     if queue is not None and number is not None and DELIVERED.again(number, queue):
         return True
     return is_late(properties.headers)
+
+
+def _answers(methods: Iterable[Method]) -> int:
+    return sum(one is delay_ladder.ANSWERED for one in methods)
 
 
 def _frames(channel: int, methods: Iterable[Method]) -> bytes:

@@ -147,9 +147,9 @@ class DeliveryHolder:
 
     def _spared(self, number: int, held: HeldDeliveries, method: Settling) -> list[Settling]:
         """The same without what the client does not have."""
-        waiting = held.waiting
+        waiting = held.kept.waiting
         tag = method.delivery_tag
-        if any(one.number == tag for one in waiting):
+        if tag in waiting:
             raise ProtocolViolation(
                 406,
                 f"unknown delivery tag {tag}",
@@ -159,7 +159,7 @@ class DeliveryHolder:
             )
         if isinstance(method, amqp.BasicReject) or not method.multiple or not waiting:
             return [method]
-        if 0 < tag < waiting[0].number:
+        if 0 < tag < held.kept.first_waiting.number:
             return [method]
         top = held.shown.top() if self.flows.channels.states[number].gets is None else None
         if top is not None:
@@ -176,15 +176,14 @@ class DeliveryHolder:
         match method:
             case amqp.BasicDeliver(consumer_tag=tag, delivery_tag=delivery):
                 is_acked = self.flows.is_acked(number, tag)
-                if not held.is_off and (is_acked or (not held.waiting and self.flows.has_room(number))):
+                if not held.is_off and (is_acked or (not held.kept.waiting and self.flows.has_room(number))):
                     if not is_acked:
                         held.shown.delivered(delivery)
                     return bytes(frame)
                 self._bytes.keep(held, HeldDelivery(tag, delivery, is_acked))
                 return self.on_content(number, frame)
             case amqp.BasicGetOk() if held.is_off:
-                went = {id(one) for one in before_references(held)}
-                return self._bytes.take(held, lambda one: id(one) not in went) + bytes(frame)
+                return self._bytes.take_these(held, before_references(held)) + bytes(frame)
             case amqp.BasicCancelOk(consumer_tag=tag) | amqp.BasicCancel(consumer_tag=tag):
                 is_limited = held.is_limited
                 self._give_back(
@@ -219,7 +218,7 @@ class DeliveryHolder:
         prefetch = self.flows.prefetch(number)
         if prefetch is None or held.is_off:
             return False
-        tags = frozenset(tag for tag in {one.tag for one in held.waiting} if prefetch.narrow(tag))
+        tags = frozenset(tag for tag in held.kept.consumers if prefetch.narrow(tag))
         if not tags:
             return not self._bytes.are_far_too_many
         self.give_back(number, tags)
@@ -269,10 +268,15 @@ class DeliveryHolder:
     def _passed(self, number: int, held: HeldDeliveries) -> bytes:
         """What was kept and may go; then the channel is left alone, if it may be."""
         passing: list[HeldDelivery] = []
-        is_full = False
+        is_full, room = False, self.flows.room(number)
+        acked = len(held.kept) - len(held.kept.waiting)
         for one in held.kept:
-            if not one.is_acked:
-                is_full = is_full or held.fetching is not None or not self.flows.has_room(number)
+            if is_full and not acked:
+                break
+            if one.is_acked:
+                acked -= 1
+            else:
+                is_full = is_full or held.fetching is not None or room <= 0
                 if is_full:
                     continue
                 if one.fetch is not None:
@@ -281,12 +285,12 @@ class DeliveryHolder:
                     self.references.fetch(number, held, one)
                     continue
                 held.shown.delivered(one.number)
+                room -= 1
             passing.append(one)
         # What is under way is the last one: the rest of it follows.
-        if held.is_under_way and not held.is_dropping and passing and passing[-1] is held.kept[-1]:
+        if held.is_under_way and not held.is_dropping and passing and passing[-1] is held.kept.last:
             held.pass_rest()
-        went = {id(one) for one in passing}
-        taken = self._bytes.take(held, lambda one: id(one) not in went)
+        taken = self._bytes.take_these(held, passing)
         if not (held.is_limited or held.is_off or held.refusal or held.kept or held.given):
             self.flows.leave(number)
         return taken
@@ -307,21 +311,19 @@ class DeliveryHolder:
 
     def _give_back(self, number: int, held: HeldDeliveries, which: Callable[[HeldDelivery], bool]) -> None:
         """The broker is to deliver them again, to whom it likes."""
-        given = [one for one in held.waiting if which(one)]
+        given = [one for one in held.kept.waiting.values() if which(one)]
         if not given:
             return
         if self.flows.transacts(number):
             held.give(given)
         held.drop_rest_of(given)
-        went = {id(one) for one in given}
-        self._bytes.take(held, lambda one: id(one) not in went)
-        frames = b""
+        self._bytes.take_these(held, given)
+        frames = bytearray()
         for one in given:
             told = self.gives_back(one.number, requeue=True)
             settlement.settled(self.flows.channels.table, number, told)
             frames += method_frame(number, told)
-        if frames:
-            self.tells_broker(number, frames)
+        self.tells_broker(number, bytes(frames))
         if len(held.given) > MOST_GIVEN and held.refusal is None:
             held.refuse_later(ProtocolViolation(406, _TOO_MANY_GIVEN, channel=number))
             self.published(number)

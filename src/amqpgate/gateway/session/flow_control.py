@@ -47,7 +47,7 @@ class FlowControl:
     is_sending: Callable[[int], bool]
     _holder: DeliveryHolder = attrs.field(init=False)
     #: What goes to the client has waited, and does so no more.
-    _is_releasing: bool = attrs.field(default=False, init=False)
+    is_releasing: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         gives_back = _gives_back(self.crossing)
@@ -80,21 +80,24 @@ class FlowControl:
 
     def _release(self, data: bytes) -> None:
         """What was kept goes to the client."""
-        self._is_releasing = True
+        self.is_releasing = True
         try:
             self.relay.send(Side.CLIENT, data)
         finally:
-            self._is_releasing = False
+            self.is_releasing = False
 
     def _answer_flow(self, channel: int, *, active: bool) -> None:
         self.crossing.answers_flow(channel)
         self.publish_denial.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
 
-    def settles(self, channel: int, method: Settling) -> None:
-        """The client acks, nacks or rejects on a channel that is stopped or limited here."""
+    def settles(self, channel: int, method: Settling, instead: bytes | None = None) -> None:
+        """The client acks, nacks or rejects on a channel that is stopped or limited here.
+
+        The broker gets the frames that are ``instead`` of the method; None: what is left of it.
+        """
         for told in self._holder.settles(channel, method):
             settlement.settled(self.relay.channels, channel, told)
-            self.relay.send(Side.UPSTREAM, method_frame(channel, told))
+            self.relay.send(Side.UPSTREAM, method_frame(channel, told) if instead is None else instead)
         self.go_on(channel)
 
     def asks(self, channel: int, method: Method) -> None:
@@ -195,11 +198,11 @@ class FlowControl:
         """The body of a reference is here: whether the client gets it now, by ``show``."""
         if not self._holder.references.shows(channel, one):
             return False
-        self._is_releasing = True
+        self.is_releasing = True
         try:
             show()
         finally:
-            self._is_releasing = False
+            self.is_releasing = False
         return True
 
     def lose(self, channel: int, one: HeldDelivery) -> None:
@@ -215,7 +218,7 @@ class FlowControl:
         kind, number, _ = FRAME_HEAD.unpack_from(frame)
         if kind == FRAME_METHOD and method_index(frame) == amqp.ConnectionClose.INDEX:
             yield from frames_of(self._holder.end_all())
-        if number not in self.flows or self._is_releasing:
+        if number not in self.flows or self.is_releasing:
             yield frame
         elif kind != FRAME_METHOD:
             yield from frames_of(self._holder.on_content(number, frame))

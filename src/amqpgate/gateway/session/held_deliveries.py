@@ -6,7 +6,8 @@ One session keeps `ROOM` bytes of them, and `MOST` where they are few.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -46,6 +47,50 @@ class HeldDelivery:
 
 
 @define
+class KeptDeliveries:
+    """What is kept on one channel, in order. Each is found by its tag: there may be thousands."""
+
+    _all: OrderedDict[int, HeldDelivery] = attrs.field(factory=OrderedDict)
+    #: Of these, those that the client is to acknowledge.
+    waiting: OrderedDict[int, HeldDelivery] = attrs.field(factory=OrderedDict)
+    #: How many of them each consumer has, by its tag.
+    consumers: Counter[str] = attrs.field(factory=Counter)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[HeldDelivery]:
+        return iter(self._all.values())
+
+    @property
+    def last(self) -> HeldDelivery:
+        """The one that was kept last."""
+        return next(reversed(self._all.values()))
+
+    @property
+    def first_waiting(self) -> HeldDelivery:
+        """The first that the client is to acknowledge."""
+        return next(iter(self.waiting.values()))
+
+    def add(self, one: HeldDelivery) -> None:
+        """It is kept behind all others."""
+        self._all[one.number] = one
+        if not one.is_acked:
+            self.waiting[one.number] = one
+            self.consumers[one.tag] += 1
+
+    def remove(self, those: Iterable[HeldDelivery]) -> None:
+        """They are not kept any more."""
+        for one in those:
+            del self._all[one.number]
+            if not one.is_acked:
+                del self.waiting[one.number]
+                self.consumers[one.tag] -= 1
+                if not self.consumers[one.tag]:
+                    del self.consumers[one.tag]
+
+
+@define
 class HeldDeliveries:
     """One channel."""
 
@@ -57,7 +102,7 @@ class HeldDeliveries:
     is_limited: bool = False
     #: The client wants no deliveries.
     is_off: bool = False
-    kept: list[HeldDelivery] = attrs.field(factory=list)
+    kept: KeptDeliveries = attrs.field(factory=KeptDeliveries)
     #: Delivery tags of what the broker has again once the client's transaction is committed.
     given: array[int] = attrs.field(factory=partial(array, "Q"))
     #: The one of them whose body is on its way from an object store. The client is about to have it.
@@ -76,11 +121,6 @@ class HeldDeliveries:
     def count(self, *, transacts: bool) -> int:
         """As `ShownDeliveries.count`, with the one that the client is about to have."""
         return self.shown.count(transacts=transacts) + (self.fetching is not None)
-
-    @property
-    def waiting(self) -> list[HeldDelivery]:
-        """Of what was kept, that which the client is to acknowledge."""
-        return [one for one in self.kept if not one.is_acked]
 
     # -- what the client wants -----------------------------------------------------------------
 
@@ -121,7 +161,7 @@ class HeldDeliveries:
     def keep(self, one: HeldDelivery) -> None:
         """A message is kept, and the content that comes next."""
         self.is_under_way = True
-        self.kept.append(one)
+        self.kept.add(one)
 
     def pass_rest(self) -> None:
         """The rest of the message that is under way follows it to the client."""
@@ -142,15 +182,13 @@ class HeldDeliveries:
     def drop_rest_of(self, given: list[HeldDelivery]) -> None:
         """The broker has these again: if one of them is under way, the rest of it is dropped."""
         if self.is_under_way and not self.is_dropping:
-            self.is_dropping = any(one is self.kept[-1] for one in given)
+            self.is_dropping = any(one is self.kept.last for one in given)
 
-    def take(self, keeps: Callable[[HeldDelivery], bool]) -> list[bytearray]:
-        """The frames of all messages but those that it ``keeps``; the others are not kept any more."""
-        taken = [one.frames for one in self.kept if not keeps(one)]
-        self.kept = [one for one in self.kept if keeps(one)]
-        if self.fetching is not None and not keeps(self.fetching):
+    def take(self, those: list[HeldDelivery]) -> None:
+        """These are not kept any more."""
+        self.kept.remove(those)
+        if self.fetching is not None and any(one is self.fetching for one in those):
             self.fetching = None
-        return taken
 
     # -- bodies in an object store -------------------------------------------------------------
 
@@ -187,11 +225,15 @@ class HeldBytes:
 
     def add(self, held: HeldDeliveries, frame: Bytes) -> None:
         """One more frame of the message that is under way."""
-        held.kept[-1].add(frame)
+        held.kept.last.add(frame)
         self._bytes += len(frame)
 
     def take(self, held: HeldDeliveries, keeps: Callable[[HeldDelivery], bool] = lambda _: False) -> bytes:
         """The frames of all messages of a channel but those that it ``keeps``."""
-        taken = held.take(keeps)
-        self._bytes -= sum(len(frames) + _EACH for frames in taken)
-        return b"".join(taken)
+        return self.take_these(held, [one for one in held.kept if not keeps(one)])
+
+    def take_these(self, held: HeldDeliveries, those: list[HeldDelivery]) -> bytes:
+        """The frames of these messages of a channel."""
+        held.take(those)
+        self._bytes -= sum(len(one.frames) + _EACH for one in those)
+        return b"".join(one.frames for one in those)

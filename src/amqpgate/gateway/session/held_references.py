@@ -18,6 +18,7 @@ kept with their bodies: the broker could not give them again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 
 from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.gateway.session.channel_flow import ChannelFlows
@@ -57,7 +58,12 @@ class HeldReferences:
     def is_here(self, number: int, one: HeldDelivery) -> None:
         """The body of one that is kept last has been got already: it may go now, if it is the next one."""
         held = self.flows.get(number)
-        if held is not None and not held.is_off and held.waiting[0] is one and self.flows.has_room(number):
+        if (
+            held is not None
+            and not held.is_off
+            and held.kept.first_waiting is one
+            and self.flows.has_room(number)
+        ):
             held.begin_fetch(one)
 
     def fetch(self, number: int, held: HeldDeliveries, one: HeldDelivery) -> None:
@@ -82,7 +88,7 @@ class HeldReferences:
         held.end_fetch()
         if held.is_off:
             return False
-        self.bytes.take(held, lambda other: other is not one)
+        self.bytes.take_these(held, [one])
         held.shown.delivered(one.number)
         held.begin()
         return True
@@ -91,10 +97,9 @@ class HeldReferences:
         """The body is lost, and the client does not get the message."""
         held = self.flows.get(number)
         if held is not None:
-            self.bytes.take(held, lambda other: other is not one)
+            self.bytes.take_these(held, [one])
 
 
 def before_references(held: HeldDeliveries) -> list[HeldDelivery]:
     """Of what is kept, that which comes before the first reference."""
-    kept = held.kept
-    return kept[: next((at for at, one in enumerate(kept) if one.fetch is not None), len(kept))]
+    return list(takewhile(lambda one: one.fetch is None, held.kept))

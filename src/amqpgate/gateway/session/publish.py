@@ -18,6 +18,7 @@ from amqpgate.gateway.session.blocked_notices import NOT_BLOCKED, BlockedNotice,
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.claiming import Claiming
 from amqpgate.gateway.session.compatibility import Adapted
+from amqpgate.gateway.session.declared_here import ask_broker
 from amqpgate.gateway.session.delays import PUBLISHED as DELAYED
 from amqpgate.gateway.session.delays import Delays
 from amqpgate.gateway.session.observer import Denial, Message, Release
@@ -320,14 +321,14 @@ class PublishHandler:
         """
         session_policies = self.session_policies
         try:
-            delayed = delays.publish(channel, frames)
+            delayed = delays.publish(channel, self.channels.states[channel].climbing(), frames)
         except NotTransformedError as error:
             session_policies.not_transformed(channel, method, error)
             raise refusal_of(error, channel, method) from None
         if delayed is None:
             return frames
         if delayed.ladder:
-            self.channels.states[channel].move()
+            ask_broker(self.channels, channel, delayed.answers)
             self.relay.send(Side.UPSTREAM, delayed.ladder)
         if delayed.adapted is not None:
             tell_adapted(session_policies, channel, method, delayed.adapted)

@@ -12,17 +12,17 @@ gets the nack as it is.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.protocol.frames import FRAME_END, FRAME_METHOD
-from amqpgate.values import frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
+    from amqpgate.gateway.session.held_deliveries import HeldDeliveries
     from amqpgate.gateway.session.session import Session
 
 #: Messages of one nack that are rejected one by one: a third of a MiB.
@@ -31,27 +31,15 @@ MOST: Final = 1 << 14
 #: basic.reject with requeue: type, channel and size of the frame, class and method, delivery tag, flags, end.
 _REJECT: Final = struct.Struct("!BHIHHQBB")
 _SIZE: Final = 13
+#: Where its delivery tag is.
+_TAG: Final = 11
 
 
-@frozen
-class Stretches:
-    """Delivery tags, as a first one and the one behind the last of each, oldest first; without ``but``."""
-
-    stretches: Iterable[tuple[int, int]]
-    but: frozenset[int] = frozenset()
-
-    def through(self, tag: int) -> Iterator[int]:
-        """Those up to a tag; of 0 all."""
-        for first, end in self.stretches:
-            for one in range(first, min(end, tag + 1) if tag else end):
-                if one not in self.but:
-                    yield one
-
-
-def rejected(nack: amqp.BasicNack, unsettled: Stretches | None) -> list[int] | None:
+def rejected(nack: amqp.BasicNack, unsettled: Iterable[tuple[int, int]] | None) -> list[int] | None:
     """The delivery tags that are rejected in a nack's place; None: it passes as it is.
 
-    ``unsettled`` are those that the client has not settled, if they are known.
+    ``unsettled`` are those that the client has and has not settled, if they are known: as a first one and the
+    one behind the last of each stretch, oldest first.
     """
     if not nack.requeue:
         return None
@@ -59,12 +47,13 @@ def rejected(nack: amqp.BasicNack, unsettled: Stretches | None) -> list[int] | N
         return [nack.delivery_tag]
     if unsettled is None:
         return None
-    tags: list[int] = []
-    for tag in unsettled.through(nack.delivery_tag):
-        if len(tags) == MOST:
+    through, tags = nack.delivery_tag, list[int]()
+    for first, end in unsettled:
+        some = range(first, min(end, through + 1) if through else end)
+        if len(tags) + len(some) > MOST:
             return None
-        tags.append(tag)
-    is_known = bool(tags) and nack.delivery_tag in (0, tags[-1])
+        tags.extend(some)
+    is_known = bool(tags) and through in (0, tags[-1])
     return tags if is_known else None
 
 
@@ -75,23 +64,52 @@ def nacks(session: Session, channel: int, nack: amqp.BasicNack) -> bool:
         return False
     table = session.relay.channels
     held = None if session.bridge is None else session.bridge.channel_flows.get(channel)
-    unacked = table.unacked_tags(channel) if nack.multiple else None
-    waiting = frozenset() if held is None else frozenset(one.number for one in held.waiting)
-    tags = rejected(nack, None if unacked is None else Stretches(unacked, waiting))
+    tags = rejected(nack, _unsettled(session, channel, held) if nack.multiple else None)
     if tags is None:
         return False
     told = Adapted(nack, ("requeue",))
     for observer in session.session_policies.observers:
         observer.adapted(channel, nack, profile.policy, told)
+    rejects = _rejects(channel, tags)
     if held is not None and session.bridge is not None:
-        for tag in tags:
-            session.bridge.flow_control.settles(channel, amqp.BasicReject(tag, requeue=True))
+        session.bridge.flow_control.settles(channel, nack, rejects)
         return True
     settlement.settled(table, channel, nack)
-    session.relay.send(Side.UPSTREAM, b"".join(_reject(channel, tag) for tag in tags))
+    session.relay.send(Side.UPSTREAM, rejects)
     return True
 
 
-def _reject(channel: int, tag: int) -> bytes:
+def _unsettled(
+    session: Session, channel: int, held: HeldDeliveries | None
+) -> Iterable[tuple[int, int]] | None:
+    """What the client of a channel has and has not settled; None: that is not known."""
+    unsettled = session.relay.channels.unacked_tags(channel)
+    if held is None or not held.kept.waiting or unsettled is None:
+        return unsettled
+    shown = held.shown.unacked
+    if session.channels.states[channel].gets is None and shown.blurred == 0 and not shown.is_lost:
+        return shown.stretches
+    # It is not known what was got: all that waits goes back to the broker then (`delivery_holder`).
+    return list(_without(held.kept.waiting, unsettled))
+
+
+def _without(waiting: Container[int], stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    for first, end in stretches:
+        for tag in range(first, end):
+            if tag in waiting:
+                if first < tag:
+                    yield first, tag
+                first = tag + 1
+        if first < end:
+            yield first, end
+
+
+def _rejects(channel: int, tags: list[int]) -> bytes:
+    """basic.reject with requeue of each: there may be thousands, and others wait meanwhile."""
     kind = amqp.BasicReject
-    return _REJECT.pack(FRAME_METHOD, channel, _SIZE, kind.CLASS_ID, kind.METHOD_ID, tag, 1, FRAME_END)
+    one = _REJECT.pack(FRAME_METHOD, channel, _SIZE, kind.CLASS_ID, kind.METHOD_ID, 0, 1, FRAME_END)
+    frames = bytearray(one * len(tags))
+    numbers = struct.pack(f"!{len(tags)}Q", *tags)
+    for at in range(8):
+        frames[_TAG + at :: len(one)] = numbers[at::8]
+    return bytes(frames)

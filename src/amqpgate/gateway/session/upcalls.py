@@ -21,6 +21,7 @@ from amqpgate.gateway.session.client_methods import allows, decide, passed
 from amqpgate.gateway.session.conditional_delete import holds_up
 from amqpgate.gateway.session.connection_close import pass_on
 from amqpgate.gateway.session.content import expect_content, take_content
+from amqpgate.gateway.session.declared_here import is_for_gateway
 from amqpgate.gateway.session.deliveries import delivery_flow, send_message
 from amqpgate.gateway.session.dispatch import DOWN, UP, Do
 from amqpgate.gateway.session.observer import Sent
@@ -276,6 +277,8 @@ class Upcalls:
             raise not_open(channel, method)
         if not session.upstream.is_transparent and not session.upstream.hears(channel, method):
             return
+        if isinstance(method, amqp.QueueDeclareOk) and is_for_gateway(session, channel):
+            return
         if isinstance(method, channel_windows.ANSWERS):
             answer = channel_windows.heard(session, channel, method)
             if answer is None:
@@ -314,7 +317,7 @@ class Upcalls:
             session.relay.send(_CLIENT, changed)
         elif isinstance(method, amqp.ChannelClose):
             if session.session_policies.delays is not None:
-                session.session_policies.delays.forget()
+                session.session_policies.delays.closed(method)
             durable_instead = session.session_policies.durable_instead
             if durable_instead is not None:
                 method = durable_instead.heard(channel, method)

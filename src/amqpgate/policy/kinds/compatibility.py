@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from amqpgate.policy.engine.matching import Matcher
+from amqpgate.policy.engine.operations import DELAY_LADDER
 from amqpgate.policy.kinds.claim_check import ClaimCheck
 from amqpgate.policy.kinds.claim_findings import claim_findings
 from amqpgate.policy.kinds.compatibility_document import (
@@ -62,8 +63,11 @@ class Compatibility:
         return None
 
     def delays(self, exchange: str) -> bool:
-        """Whether an exchange delays what says so. The default exchange never does."""
-        return bool(exchange) and any(one is None or one.matches(exchange) for one in self.delayed_exchanges)
+        """Whether an exchange delays what says so. The default exchange never does, nor do the ladder's own,
+        which would lead back into it."""
+        if not exchange or exchange.startswith(DELAY_LADDER):
+            return False
+        return any(one is None or one.matches(exchange) for one in self.delayed_exchanges)
 
 
 #: Those of one session, by the names of the policies.

@@ -5,11 +5,11 @@ RabbitMQ exports durable queues alone: what clients declare as transient is in a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from amqpgate.errors import ConfigError
+from amqpgate.policy.tools.definitions import json_of
 from amqpgate.policy.tools.preflight import BrokerRequest, Kind
 
 #: The lists of a definitions file, and what they are.
@@ -22,14 +22,7 @@ _LISTS: Final[Mapping[str, Kind]] = {
 
 def requests_in(data: bytes, file: str) -> Iterator[BrokerRequest]:
     """Raises `ConfigError` for what is no definitions file."""
-    try:
-        said: object = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            f"not JSON: {getattr(error, 'msg', 'nested too deeply')}",
-            file=file,
-            line=getattr(error, "lineno", None),
-        ) from None
+    said = json_of(data, file)
     if not isinstance(said, dict) or not any(key in said for key in _LISTS):
         raise ConfigError("no definitions; export them with `rabbitmqctl export_definitions FILE`", file=file)
     for key, kind in _LISTS.items():

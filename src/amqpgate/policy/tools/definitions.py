@@ -57,15 +57,21 @@ class Definitions:
         return None if kind is None else kind == "topic"
 
 
+def json_of(data: bytes, file: str) -> object:
+    """What a file of JSON says; `ConfigError` for what is none."""
+    try:
+        return json.loads(data)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"not JSON: {error.msg}", file=file, line=error.lineno) from None
+    except ValueError as error:
+        raise ConfigError(f"not JSON: {getattr(error, 'reason', error)}", file=file) from None
+    except RecursionError:
+        raise ConfigError("not JSON: nested too deeply", file=file) from None
+
+
 def parse(data: bytes, file: str) -> Definitions:
     """The definitions in ``data``; `ConfigError` says what is missing."""
-    try:
-        said: object = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        raise ConfigError(
-            f"not JSON: {getattr(error, 'msg', 'nested too deeply')}", file=file, line=line
-        ) from None
+    said = json_of(data, file)
     if not isinstance(said, dict) or "permissions" not in said:
         raise ConfigError(
             "no list 'permissions' in it; export with `rabbitmqctl export_definitions FILE`", file=file

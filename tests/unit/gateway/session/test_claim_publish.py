@@ -9,11 +9,13 @@ import pytest
 
 from amqpgate.datapath.tables import HELD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session.claim_publish import LEAST_RATE, PublishClaim
 from amqpgate.gateway.session.claim_reference import BODY, CLAIM
 from amqpgate.protocol.frames import body_frames, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.inprocess import eventually
 from tests.unit.gateway.claiming import LARGE, ClaimStage, make
 from tests.unit.gateway.conftest import Stage
 
@@ -175,3 +177,32 @@ def wait_until(done: Callable[[], bool]) -> None:
     while not done():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_who_gives_a_byte_now_and_then_is_late(claims: ClaimStage) -> None:
+    """Or sixteen of them would keep the places of all others."""
+    client, _ = claims.stage.opened()
+    header = encode_header(ContentHeader(amqp.BasicProperties.CLASS_ID, len(LARGE), amqp.BasicProperties()))
+    client.raw(method_frame(1, amqp.BasicPublish(routing_key="k")) + encode_frame(2, 1, header))
+    running = claims.stage.running
+    slots = running.gateway.registry.claim_checks.stores.slots
+    eventually(lambda: bool(slots._taken))
+
+    def play() -> None:
+        (one,) = slots._taken
+        assert isinstance(one, PublishClaim)
+        begun = one.heard_at
+        # At the least rate nobody is late, however long it takes.
+        for second in range(1, 21):
+            one.take(memoryview(bytes(LEAST_RATE)), begun + second)
+            assert not one.is_late(begun + second + 4.9)
+        begun += 20
+        for second in range(1, 5):
+            one.take(memoryview(b"x"), begun + second)
+            assert not one.is_late(begun + second)
+        one.take(memoryview(b"x"), begun + 5.1)
+        assert one.is_late(begun + 5.1)
+        one.on_room()
+        assert not one.is_late(time.monotonic() + 4.9)
+
+    running.call(play)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from amqpgate.gateway.session.delay_ladder import DONE, TARGET, end, end_of, foot, rung, way_to
+from amqpgate.gateway.session.channel_ladder import MOST_ENDS, ChannelLadder
+from amqpgate.gateway.session.delay_ladder import ANSWERED, DONE, TARGET, end, end_of, foot, rung, way_to
 from amqpgate.gateway.session.delays import MOST_EXCHANGES, Delays
 from amqpgate.gateway.session.observer import Sent
 from amqpgate.gateway.session.publish import PublishHandler
@@ -62,9 +63,11 @@ def hears(broker: Talker, *methods: Method, channel: int = 1) -> None:
         assert broker.expect(type(method), channel) == method
 
 
-def publishes(client: Talker, delay: object = 100, exchange: str = "later", **said: object) -> None:
-    headers = Table.of({"x-delay": delay, **said})
-    client.publish(b"body", "a.b", exchange=exchange, properties=amqp.BasicProperties(headers=headers))
+def publishes(
+    client: Talker, delay: object = 100, exchange: str = "later", channel: int = 1, **said: object
+) -> None:
+    properties = amqp.BasicProperties(headers=Table.of({"x-delay": delay, **said}))
+    client.publish(b"body", "a.b", exchange=exchange, properties=properties, channel=channel)
 
 
 def published(broker: Talker, channel: int = 1) -> tuple[str, str, dict[str, object]]:
@@ -84,7 +87,7 @@ def shown(message: Message) -> tuple[str, str, dict[str, object]]:
 def ladder(highest: int = 7, exchange: str = "later") -> list[Method]:
     """All that a session declares before its first message."""
     rungs = [method for k in range(6, highest + 1) for method in rung(k)]
-    return [*foot(), *rungs, way_to(exchange), *end(exchange)]
+    return [*foot(), *rungs, ANSWERED, way_to(exchange), *end(exchange), ANSWERED]
 
 
 def test_an_exchange_is_declared_with_its_end_and_the_way_to_it(stage: Stage) -> None:
@@ -92,12 +95,12 @@ def test_an_exchange_is_declared_with_its_end_and_the_way_to_it(stage: Stage) ->
     asked = amqp.ExchangeDeclare(exchange="later", type="x-delayed-message", durable=True, arguments=DELAYED)
     client.say(asked, 1)
     given = attrs.evolve(asked, type="topic", arguments=Table.of({"k": 1}))
-    hears(broker, *foot(), *end("later"), given, way_to("later"))
+    hears(broker, *foot(), ANSWERED, *end("later"), given, way_to("later"), ANSWERED)
     broker.say(amqp.ExchangeDeclareOk(), 1)
     client.expect(amqp.ExchangeDeclareOk, 1)
     # Again, for somebody may have deleted it; what has no part in that is there.
     client.say(asked, 1)
-    hears(broker, *end("later"), given, way_to("later"))
+    hears(broker, *end("later"), given, way_to("later"), ANSWERED)
     labels = {"policy": "three", "item": "delayed-exchange"}
     registry = stage.running.gateway.metrics.registry
     assert sample_value(registry, "amqpgate_compatibility_changes_total", labels) == 2
@@ -162,10 +165,10 @@ def test_a_message_goes_behind_what_is_missing_of_the_ladder(stage: Stage) -> No
     publishes(client, 65)
     assert published(broker)[0] == "amqpgate.delay.07"
     publishes(client, 300)
-    hears(broker, *rung(8))
+    hears(broker, *rung(8), ANSWERED)
     assert published(broker)[0] == "amqpgate.delay.08"
     publishes(client, 64, "later.2")
-    hears(broker, way_to("later.2"), *end("later.2"))
+    hears(broker, way_to("later.2"), *end("later.2"), ANSWERED)
     assert published(broker)[0] == "amqpgate.delay.06"
 
 
@@ -204,6 +207,75 @@ def test_a_text_that_is_no_number_costs_the_channel(stage: Stage) -> None:
     close = client.expect(amqp.ChannelClose, 1)
     assert (close.reply_code, close.class_id, close.method_id) == (406, 60, 40)
     assert "x-delay" in close.reply_text
+
+
+def test_each_channel_declares_the_ladder_until_the_broker_has_done_it(stage: Stage) -> None:
+    """RabbitMQ does what two channels say in any order."""
+    client, broker = stage.opened(channels=3)
+    for channel in (1, 2):
+        publishes(client, channel=channel)
+        hears(broker, *ladder(), channel=channel)
+        assert published(broker, channel)[0] == "amqpgate.delay.07"
+    # What the channel itself has said comes before what it says next.
+    publishes(client, 300)
+    hears(broker, *rung(8), ANSWERED)
+    published(broker)
+    sink = amqp.QueueDeclareOk(ANSWERED.queue, 0, 0)
+    for channel, answers in ((2, 2), (1, 2)):
+        for _ in range(answers):
+            broker.say(sink, channel)
+    # The client hears none of these.
+    relayed(client, broker, amqp.QueueDeclare(queue="q"), amqp.QueueDeclareOk("q", 0, 0), 3)
+    publishes(client, channel=3)
+    assert published(broker, 3)[0] == "amqpgate.delay.07"
+    # Rung 8 is under way on channel 1.
+    publishes(client, 300, channel=3)
+    hears(broker, *rung(8), ANSWERED, channel=3)
+    published(broker, 3)
+    broker.say(sink, 1)
+    relayed(client, broker, amqp.QueueDeclare(queue="q"), amqp.QueueDeclareOk("q", 0, 0), 1)
+    publishes(client, 300, channel=2)
+    assert published(broker, 2)[0] == "amqpgate.delay.08"
+
+
+def test_an_exchange_that_is_not_there_costs_no_ladder(stage: Stage) -> None:
+    """Or each such message would have the broker declare all of it anew."""
+    client, broker = stage.opened(channels=2)
+    publishes(client)
+    hears(broker, *ladder())
+    published(broker)
+    broker.say(amqp.QueueDeclareOk(ANSWERED.queue, 0, 0), 1)
+    broker.say(amqp.ChannelClose(404, "NOT_FOUND - no exchange 'later' in vhost '/'", 40, 30), 1)
+    assert client.expect(amqp.ChannelClose, 1).reply_code == 404
+    client.say(amqp.ChannelCloseOk(), 1)
+    broker.expect(amqp.ChannelCloseOk, 1)
+    # The rungs are there, and the broker has said so.
+    publishes(client, exchange="later.2", channel=2)
+    hears(broker, way_to("later.2"), *end("later.2"), ANSWERED, channel=2)
+    published(broker, 2)
+    broker.say(amqp.QueueDeclareOk(ANSWERED.queue, 0, 0), 2)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
+    publishes(client, exchange="later.3")
+    hears(broker, way_to("later.3"), *end("later.3"), ANSWERED)
+    published(broker)
+    broker.say(amqp.ChannelClose(404, "NOT_FOUND - no exchange 'later.3' in vhost '/'", 40, 30), 1)
+    client.expect(amqp.ChannelClose, 1)
+    publishes(client, exchange="later.2", channel=2)
+    assert published(broker, 2)[0] == "amqpgate.delay.07"
+
+
+def test_a_queue_that_the_broker_names_is_not_one_of_the_ladder(stage: Stage) -> None:
+    client, broker = stage.opened()
+    client.say(amqp.QueueDeclare(), 1)
+    broker.expect(amqp.QueueDeclare, 1)
+    publishes(client)
+    hears(broker, *ladder())
+    published(broker)
+    for name in ("amq.gen-1", ANSWERED.queue, ANSWERED.queue):
+        broker.say(amqp.QueueDeclareOk(name, 0, 0), 1)
+    assert client.expect(amqp.QueueDeclareOk, 1).queue == "amq.gen-1"
+    client.say(amqp.QueueBind(exchange="x"), 1)
+    hears(broker, amqp.QueueBind(queue="amq.gen-1", exchange="x", routing_key="amq.gen-1"))
 
 
 def test_what_the_broker_refused_is_declared_again(stage: Stage) -> None:
@@ -377,11 +449,11 @@ def test_a_session_that_shares_its_connection_stays_there(make_stage: MakeStage)
     asked = amqp.ExchangeDeclare(exchange="later", type="x-delayed-message", arguments=DELAYED)
     client.say(asked, 1)
     given = attrs.evolve(asked, type="topic", arguments=Table.of({"k": 1}))
-    hears(broker, *foot(), *end("later"), given, way_to("later"))
+    hears(broker, *foot(), ANSWERED, *end("later"), given, way_to("later"), ANSWERED)
     broker.say(amqp.ExchangeDeclareOk(), 1)
     client.expect(amqp.ExchangeDeclareOk, 1)
     publishes(client)
-    hears(broker, *rung(6), *rung(7))
+    hears(broker, *rung(6), *rung(7), ANSWERED)
     assert published(broker)[0] == "amqpgate.delay.07"
 
 
@@ -436,8 +508,12 @@ def is_holding(session: Session) -> bool:
 
 
 def test_what_is_remembered_of_exchanges_is_bounded() -> None:
-    delays = Delays(None)
+    delays, ladder = Delays(None), ChannelLadder()
     for number in range(3 * MOST_EXCHANGES):
         asked = amqp.ExchangeDeclare(exchange=f"later.{number}", type="x-delayed-message")
-        delays.around(1, asked, attrs.evolve(asked, type="topic"))
+        around = delays.around(1, ladder, asked, attrs.evolve(asked, type="topic"))
+        assert around is not None
+        assert len(ladder.ends) <= MOST_ENDS
+        for _ in range(around.answers):
+            delays.answered(ladder.answered())
         assert len(delays._ends) <= MOST_EXCHANGES

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
+from typing import ClassVar, cast
 
 import attrs
 import pytest
@@ -11,10 +12,13 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session import delivery_holder
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.channel_consumers import SessionConsumer
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.delivery_holder import DeliveryHolder
+from amqpgate.gateway.session.held_deliveries import HeldDelivery
+from amqpgate.gateway.session.settlement import Settling
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -83,6 +87,34 @@ def test_one_more_passes_for_each_that_is_acknowledged() -> None:
     play.flows.lift(1)
     assert play.holder.release(1) == b""
     assert not play.flows
+
+
+@attrs.define
+class Counted(HeldDelivery):
+    """One whose attributes are counted as they are looked at."""
+
+    looks: ClassVar[int] = 0
+
+    def __getattribute__(self, name: str) -> object:
+        Counted.looks += 1
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("settling", [amqp.BasicAck, amqp.BasicNack, amqp.BasicReject])
+def test_who_settles_one_has_not_all_that_are_kept_looked_at(
+    settling: Callable[[int], Settling], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others wait meanwhile: of 8,000 that was 9 ms for each."""
+    monkeypatch.setattr(delivery_holder, "HeldDelivery", Counted)
+    play, most = Play(), 1000
+    play.flows.limit_to(1, most)
+    for number in range(1, 3 * most + 1):
+        play.deliver(1, number)
+    Counted.looks = 0
+    for number in range(1, most + 1):
+        assert list(play.holder.settles(1, settling(number)))
+        assert play.holder.release(1) == b"%dh" % (number + most)
+    assert Counted.looks < 30 * most
 
 
 def test_a_limit_of_the_connection_counts_all_channels() -> None:

@@ -331,7 +331,7 @@ class Play:
         top = self.unacked[-1] if of_all else self.unacked[0]
         assert all(one.delivery_tag in (0, top) for one in told)
         if any(one.delivery_tag == 0 for one in told):
-            assert not self.holder.flows.get(1).waiting  # type: ignore[union-attr]
+            assert not self.holder.flows.get(1).kept.waiting  # type: ignore[union-attr]
         self.unacked = [] if of_all else self.unacked[1:]
         self.shown(self.holder.release(1))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from amqpgate.gateway.session import requeue
-from amqpgate.gateway.session.requeue import Stretches, rejected
+from amqpgate.gateway.session.requeue import rejected
 from amqpgate.policy import Source, build
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -45,18 +45,14 @@ def nack(tag: int, *, multiple: bool = True, requeue: bool = True) -> amqp.Basic
 def test_what_is_rejected(
     method: amqp.BasicNack, unsettled: list[tuple[int, int]] | None, tags: list[int] | None
 ) -> None:
-    assert rejected(method, None if unsettled is None else Stretches(unsettled)) == tags
-
-
-def test_what_the_client_does_not_have_is_not_rejected() -> None:
-    assert rejected(nack(0), Stretches([(1, 6)], frozenset({3, 5}))) == [1, 2, 4]
+    assert rejected(method, unsettled) == tags
 
 
 def test_more_than_so_many_go_as_they_are() -> None:
     most = requeue.MOST
-    assert rejected(nack(0), Stretches([(1, most + 1)])) == list(range(1, most + 1))
-    assert rejected(nack(0), Stretches([(1, most + 2)])) is None
-    assert rejected(nack(0), Stretches([(1, 1 << 60)])) is None
+    assert rejected(nack(0), [(1, most + 1)]) == list(range(1, most + 1))
+    assert rejected(nack(0), [(1, most + 2)]) is None
+    assert rejected(nack(0), [(1, 1 << 60)]) is None
 
 
 @pytest.fixture

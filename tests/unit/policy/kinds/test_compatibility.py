@@ -113,6 +113,7 @@ def test_rules_name_the_exchanges_that_delay() -> None:
     assert named == {"later.1": True, "jobs": True, "jobs.1": False, "": False}
     every = profile("delayedExchanges: [{}]")
     assert (every.delays("any"), every.delays("")) == (True, False)
+    assert not every.delays("amqpgate.delay.due"), "it would lead back into the ladder"
     assert not profile().delays("later")
 
 

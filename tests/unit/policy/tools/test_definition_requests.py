@@ -36,7 +36,9 @@ def test_queues_exchanges_and_policies_are_read() -> None:
     ("data", "error"),
     [
         (b"{", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
+        (b"[" * 100_000, "not JSON: nested too deeply"),
+        (b'"\xff"', "not JSON: invalid start byte"),
+        (b"9" * 5000, "not JSON: Exceeds the limit"),
         (b"[]", "no definitions"),
         (b'{"users": []}', "no definitions"),
         (b'{"queues": {}}', "'queues' is not a list"),
