@@ -90,6 +90,23 @@ def given_back(kind: str, by: str) -> Step:
     return step
 
 
+def counted(channel: BlockingChannel, queue: str) -> object:
+    """The `x-delivery-count` of a message that is given back twice."""
+    channel.queue_declare(queue, durable=True, arguments=QUORUM)
+    channel.confirm_delivery()
+    channel.basic_publish("", queue, b"b")
+    counts: list[str] = []
+    for method, properties, _ in channel.consume(queue, inactivity_timeout=20):
+        assert method is not None
+        headers = properties.headers or {}
+        counts.append(str(headers.get("x-delivery-count", "none")))
+        if len(counts) == 3:
+            channel.basic_ack(method.delivery_tag)
+            break
+        channel.basic_nack(method.delivery_tag, requeue=True)
+    return ", ".join(counts)
+
+
 def deletes(channel: BlockingChannel, queue: str) -> object:
     channel.queue_declare(queue, durable=True, arguments=QUORUM)
     channel.queue_delete(queue, if_unused=True)
@@ -162,6 +179,7 @@ MORE: dict[str, Step] = {
     "exchange x-delayed-message": delays,
     "quorum, rejected with requeue": given_back("quorum", "reject"),
     "quorum, nacked with requeue": given_back("quorum", "nack"),
+    "x-delivery-count of what is nacked": counted,
     "x-death of a message that is published again": publishes_again,
 }
 
