@@ -204,7 +204,10 @@ def small_frames(port: int) -> str:
 
 
 #: How whole connections fare.
-OPENS: dict[str, Callable[[int], str]] = {"AMQP 0-8": old_header, "frames of 4,096 bytes": small_frames}
+OPENS: dict[str, Callable[[int], str]] = {
+    "a greeting of AMQP 0-8": old_header,
+    "frames of 4,096 bytes": small_frames,
+}
 
 
 def outcome(port: int, step: Step) -> str:
