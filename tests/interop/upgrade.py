@@ -8,7 +8,7 @@ before RabbitMQ 3 first. What its records say of RabbitMQ 4 is held against what
 test; then all runs there through a gateway with a compatibility policy. Prints each set, suite by suite, then
 of all. Exit code 1 if a test passes on RabbitMQ 3 and not on 4 through the gateway, or if the records name a
 test that does not fail, or do not name one that does and passes with the policy; 3 if a suite could not be
-had, or was not whole.
+had, or was not whole. What the records say to differ, not to fail, is told apart: a test may look at it.
 
 What a suite did on one of the three ways is in the folder of ``--keep`` as soon as it has ended, and is not
 played again by the next run with that folder. ``--told`` plays nothing, and prints what is there.
@@ -35,7 +35,7 @@ from typing import TypeVar
 
 import attrs
 
-from amqpgate.policy.tools.preflight import FAILS, BrokerRequest, troubles
+from amqpgate.policy.tools.preflight import FAILS, BrokerRequest, Outcome, troubles
 from tests.interop.audit_trail.plays import Stage, Way, stage_of, stage_of_clients
 from tests.interop.audit_trail.trail import Recording, record
 from tests.interop.upstream.suites import SUITES, Play
@@ -60,6 +60,9 @@ CLAIM_CHECK = """  claimCheck:
     above: 16Mi
 """
 
+#: What records say of a request that does not fail.
+DIFFERS: tuple[Outcome, ...] = ("differs", "may-differ")
+
 #: This project's suites, by the names that the command has for them.
 OWN = {"clients": ("clients", "amqp_tools", "kombu"), "celery": ("celery",)}
 
@@ -69,6 +72,11 @@ UNNOTICED = (
     "aiormq tests/test_connection.py::test_connection_close_stairway",
     "aiormq tests/test_channel.py::test_big_message[amqp_channel2-",
     "aiormq tests/test_channel.py::test_big_message[amqp_channel3-",
+)
+
+#: Without a record, since they never open: RabbitMQ 3 refuses them, too, and they look at its words for that.
+NEVER_OPEN = frozenset(
+    {"clients tests/interop/test_clients.py::test_client[gateway-node_amqplib_0_10-unknown_vhost]"}
 )
 
 
@@ -81,6 +89,8 @@ class Outcomes:
     through_gateway: frozenset[str]
     #: Of which the records say that it fails, with the items.
     named: Mapping[str, frozenset[str]]
+    #: Of which they say that something differs, and not that it fails.
+    differ: Mapping[str, frozenset[str]]
 
     @property
     def fails_directly(self) -> frozenset[str]:
@@ -107,7 +117,12 @@ class Outcomes:
     @property
     def unnamed(self) -> frozenset[str]:
         """What the profile mends, so what the records should have told."""
-        return self.mended - frozenset(self.named)
+        return self.mended - frozenset(self.named) - frozenset(self.differ) - NEVER_OPEN
+
+    @property
+    def looked_at(self) -> frozenset[str]:
+        """What fails since it looks at what differs."""
+        return (self.mended & frozenset(self.differ)) - frozenset(self.named)
 
     def is_as_expected(self) -> bool:
         return not (self.lost or self.wrongly_named or self.unnamed)
@@ -119,12 +134,13 @@ class Outcomes:
             self.directly | other.directly,
             self.through_gateway | other.through_gateway,
             {**self.named, **other.named},
+            {**self.differ, **other.differ},
         )
 
 
 T = TypeVar("T")
 
-NOTHING = Outcomes(frozenset(), frozenset(), frozenset(), {})
+NOTHING = Outcomes(frozenset(), frozenset(), frozenset(), {}, {})
 
 
 class NotKept(Exception):
@@ -145,10 +161,10 @@ class Replay:
 
     def outcomes(self) -> Outcomes:
         recording = self.on_three()
-        passed, said = frozenset(recording.passed), named(recording)
+        passed, said = frozenset(recording.passed), named(recording, FAILS)
         directly = self._passed("directly", passed, self._directly, passed - said.keys())
         through = self._passed("through", passed, self._through, passed)
-        return Outcomes(passed, directly, through, said)
+        return Outcomes(passed, directly, through, said, named(recording, DIFFERS))
 
     @property
     def audit(self) -> Path:
@@ -250,8 +266,8 @@ def _play(stage: Stage, settings: str, only: Collection[str]) -> set[str]:
     return {test for test, one in plays.items() if one.outcome == "passed"}
 
 
-def named(recording: Recording) -> dict[str, frozenset[str]]:
-    """The tests that made a request of which preflight says that it fails on 4.3, with the items."""
+def named(recording: Recording, outcomes: Collection[Outcome]) -> dict[str, frozenset[str]]:
+    """The tests that made a request of which preflight says that this comes of it on 4.3, with the items."""
     tests = recording.tests()
     found: dict[str, frozenset[str]] = {}
     for one in (*recording.events, *recording.usage):
@@ -260,7 +276,7 @@ def named(recording: Recording) -> dict[str, frozenset[str]]:
         items = (
             set()
             if request is None
-            else {trouble.item for trouble in troubles(request, "4.3") if trouble.outcome in FAILS}
+            else {trouble.item for trouble in troubles(request, "4.3") if trouble.outcome in outcomes}
         )
         if test in recording.passed and items:
             found[test] = found.get(test, frozenset()) | items
@@ -314,12 +330,15 @@ def told(outcomes: Outcomes) -> str:
         ("named, and fails directly", frozenset(outcomes.named) & outcomes.fails_directly),
         ("named, and passes directly", outcomes.wrongly_named),
         ("named, and does not notice", frozenset(outcomes.named) & outcomes.unnoticed),
+        ("said to differ, and fails directly", outcomes.looked_at),
+        ("never opens, and fails directly", outcomes.mended & NEVER_OPEN),
         ("not named, fails directly, passes with the policy", outcomes.unnamed),
         ("fails directly, and with the policy", outcomes.fails_directly - outcomes.through_gateway),
         ("passes directly, and not through the gateway", outcomes.lost & outcomes.directly),
     ):
         lines.append(f"{title}: {len(tests)}")
-        items = Counter(f"{_brief(test)}  {' '.join(sorted(outcomes.named.get(test, ())))}" for test in tests)
+        said = {**outcomes.differ, **outcomes.named}
+        items = Counter(f"{_brief(test)}  {' '.join(sorted(said.get(test, ())))}" for test in tests)
         lines += [f"  {count:4} {item}" for item, count in sorted(items.items())]
     return "\n".join(lines)
 

@@ -13,8 +13,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import secrets
+import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 
 import pika
@@ -90,6 +92,23 @@ def given_back(kind: str, by: str) -> Step:
     return step
 
 
+def counted(channel: BlockingChannel, queue: str) -> object:
+    """The `x-delivery-count` of a message that is given back twice."""
+    channel.queue_declare(queue, durable=True, arguments=QUORUM)
+    channel.confirm_delivery()
+    channel.basic_publish("", queue, b"b")
+    counts: list[str] = []
+    for method, properties, _ in channel.consume(queue, inactivity_timeout=20):
+        assert method is not None
+        headers = properties.headers or {}
+        counts.append(str(headers.get("x-delivery-count", "none")))
+        if len(counts) == 3:
+            channel.basic_ack(method.delivery_tag)
+            break
+        channel.basic_nack(method.delivery_tag, requeue=True)
+    return ", ".join(counts)
+
+
 def deletes(channel: BlockingChannel, queue: str) -> object:
     channel.queue_declare(queue, durable=True, arguments=QUORUM)
     channel.queue_delete(queue, if_unused=True)
@@ -162,7 +181,32 @@ MORE: dict[str, Step] = {
     "exchange x-delayed-message": delays,
     "quorum, rejected with requeue": given_back("quorum", "reject"),
     "quorum, nacked with requeue": given_back("quorum", "nack"),
+    "x-delivery-count of what is nacked": counted,
     "x-death of a message that is published again": publishes_again,
+}
+
+
+def old_header(port: int) -> str:
+    """AMQP 0-8: whether connection.start comes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as broker:
+        broker.sendall(b"AMQP\x01\x01\x08\x00")
+        # A method, on channel 0.
+        return "ok" if broker.recv(3) == b"\x01\x00\x00" else "lost"
+
+
+def small_frames(port: int) -> str:
+    """Whether a connection with frames of 4,096 bytes is opened."""
+    try:
+        pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port, frame_max=4096)).close()
+    except pika.exceptions.AMQPError:
+        return "lost"
+    return "ok"
+
+
+#: How whole connections fare.
+OPENS: dict[str, Callable[[int], str]] = {
+    "a greeting of AMQP 0-8": old_header,
+    "frames of 4,096 bytes": small_frames,
 }
 
 
@@ -195,26 +239,30 @@ def node_of(version: str, folder: str) -> Iterator[RabbitMQ]:
         node.destroy()
 
 
-def column(port: int) -> dict[str, str]:
+def column(port: int, wanted: Collection[str]) -> dict[str, str]:
+    """By row, of these alone if there are some."""
     steps = {name: step for name, (step, _, _) in ROWS.items()} | MORE
-    return {name: outcome(port, step) for name, step in steps.items()}
+    plays = OPENS | {name: partial(outcome, step=step) for name, step in steps.items()}
+    return {name: play(port) for name, play in plays.items() if not wanted or name in wanted}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("versions", nargs="+", metavar="VERSION[=FOLDER]")
+    parser.add_argument("--row", action="append", default=[], help="only this one (default: all)")
+    options = parser.parse_args()
     columns: dict[str, dict[str, str]] = {}
-    for named in parser.parse_args().versions:
+    for named in options.versions:
         version, _, root = named.partition("=")
         with node_of(version, root) as node, tempfile.TemporaryDirectory() as made, object_store() as claims:
-            columns[version] = column(node.port)
+            columns[version] = column(node.port, options.row)
             if version.startswith("4"):
                 policies = Path(made) / "policies"
                 policies.mkdir()
                 (policies / "three.yaml").write_text(POLICY + claims)
                 config = CONFIG.format(port=node.port, connections="own")
                 with serving(config, folder=Path(made)) as gate:
-                    columns[f"{version} with the policy"] = column(gate.port())
+                    columns[f"{version} with the policy"] = column(gate.port(), options.row)
     print(f"| | {' | '.join(columns)} |")
     print(f"|---|{'---|' * len(columns)}")
     for name in next(iter(columns.values())):

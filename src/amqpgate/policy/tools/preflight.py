@@ -200,6 +200,14 @@ CHECKS: Final[tuple[UpgradeCheck, ...]] = (
         mended_by=f"{_PROFILE} nacks: count",
     ),
     UpgradeCheck(
+        item="delivery-count",
+        kind="queue.declare",
+        asks=lambda request: request.arguments.get("x-queue-type") == "quorum",
+        since={"4.3": "may-differ"},
+        says="a quorum queue: x-delivery-count no longer rises for what basic.nack gives back; who reads it",
+        mended_by=f"{_PROFILE} nacks: count",
+    ),
+    UpgradeCheck(
         item="quorum-exclusive",
         kind="queue.declare",
         asks=lambda request: request.becomes_quorum and request.exclusive,

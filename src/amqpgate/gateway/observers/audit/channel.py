@@ -1,16 +1,18 @@
 """What the audit of one channel waits for: answers of the broker; and of a message, its rest.
 
-What changes the topology has done so when the broker says it; where the client wants no answer, when it has
-passed::
+What changes the topology has done so when the broker says it::
 
     queue.declare ──▶ due ──▶ queue.declare-ok: the event, with the name that the broker gave
                       └────── the channel is closed instead: no event
+    with no-wait ───▶ silent ──▶ the broker answers what was asked later, or the channel ends: the event
+                      └───────── the channel is closed for it instead: no event
 
 The same for consumers.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from typing import Final
 
@@ -42,6 +44,10 @@ _ANSWERS: Final = frozenset(answer for method in _CHANGES for answer in method.R
 #: has passed.
 MOST_CHANGES: Final = 256
 
+#: Changes of one channel that the broker never answers, and that are remembered until it answers something
+#: else. What is more is told, the first first.
+MOST_SILENT: Final = 8
+
 #: What an event says of a method beside its names.
 _DETAILS: Final = (
     "type",
@@ -58,10 +64,13 @@ _DETAILS: Final = (
 class Change:
     """A method that the broker has not answered yet."""
 
+    #: 0: the broker does not answer it.
     answer: int
     #: None: nobody is told of it, as of a passive declare.
     kind: OperationKind | None
     detail: dict[str, object]
+    #: The method, by its index.
+    asked: int = 0
 
     def name_queue(self, kind: OperationKind, queue: str) -> None:
         """The broker tells the name of the queue."""
@@ -101,20 +110,25 @@ class ChannelAudit:
     told: int = 0
 
     def asked(self, method: Method, kind: OperationKind | None) -> Change | None:
-        """A change has passed to the broker. It is returned where nobody waits for the answer."""
-        change = Change(method.REPLIES[0], kind, detail_of(method))
-        if getattr(method, "no_wait", False):
-            return change
+        """A change has passed to the broker. One is returned that is told now."""
+        is_silent = getattr(method, "no_wait", False)
+        change = Change(0 if is_silent else method.REPLIES[0], kind, detail_of(method), method.INDEX)
         if self.told or len(self.changes) >= MOST_CHANGES:
-            self.told += 1
+            self.told += not is_silent
             return change
         self.changes.append(change)
-        return None
+        silent = [one for one in self.changes if not one.answer] if is_silent else []
+        if len(silent) <= MOST_SILENT:
+            return None
+        self.changes.remove(silent[0])
+        return silent[0]
 
-    def answered(self, method: Method) -> Change | None:
-        """The change that the broker's answer is about. It answers in order, but for direct replies."""
+    def answered(self, method: Method) -> list[Change]:
+        """The changes that the broker's answer tells of. It answers in order, but for direct replies."""
+        if isinstance(method, amqp.ChannelClose):
+            return self._closed(method.class_id << 16 | method.method_id)
         for at, change in enumerate(self.changes):
-            if change.answer != method.INDEX:
+            if not change.answer or change.answer != method.INDEX:
                 continue
             if (
                 isinstance(method, amqp.BasicCancelOk)
@@ -126,10 +140,30 @@ class ChannelAudit:
                 change.detail["consumer_tag"] = method.consumer_tag
             elif isinstance(method, amqp.QueueDeclareOk) and change.kind is not None:
                 change.name_queue(change.kind, method.queue)
-            return change
+            return [*self._silent(at), change]
         if self.told and method.INDEX in _ANSWERS:
             self.told -= 1
-        return None
+        first = next((at for at, change in enumerate(self.changes) if change.answer), len(self.changes))
+        return self._silent(first)
+
+    def left(self) -> list[Change]:
+        """Those that the broker would never answer, of a channel that is over, or whose session is."""
+        return self._silent(len(self.changes))
+
+    def _silent(self, end: int) -> list[Change]:
+        """Those before ``end`` that the broker never answers, which are remembered no more."""
+        found = [change for change in itertools.islice(self.changes, end) if not change.answer]
+        for change in found:
+            self.changes.remove(change)
+        return found
+
+    def _closed(self, method: int) -> list[Change]:
+        """The broker refuses a method. Of several it is the last one, and all behind it were not read."""
+        refused = [at for at, change in enumerate(self.changes) if change.asked == method]
+        found = self._silent(refused[-1] if refused else len(self.changes))
+        self.changes.clear()
+        self.told = 0
+        return found
 
 
 def detail_of(method: Method) -> dict[str, object]:

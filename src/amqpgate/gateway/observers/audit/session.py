@@ -91,8 +91,7 @@ class AuditObserver(SessionObserver):
                 operation, arguments={name: True for name, is_so in said.items() if is_so}
             )
         elif isinstance(method, amqp.ChannelOpen):
-            # There is nothing of its last use.
-            self._channels.pop(channel, None)
+            self._leave(channel)
         kind = None
         decision = self._decide(operation)
         if not decision.is_silent:
@@ -127,7 +126,14 @@ class AuditObserver(SessionObserver):
             kind = OperationKind(operation=method.NAME, queue=_queue_of(state, method.consumer_tag))
             self._changed(Change(0, kind, {"consumer_tag": method.consumer_tag, "by": "broker"}))
         elif channel in self._channels:
-            self._changed(self._channels[channel].answered(method))
+            for change in self._channels[channel].answered(method):
+                self._changed(change)
+
+    def _leave(self, channel: int) -> None:
+        """The channel is over."""
+        waiting = self._channels.pop(channel, None)
+        for change in () if waiting is None else waiting.left():
+            self._changed(change)
 
     def _changed(self, change: Change | None) -> None:
         if change is not None and change.kind is not None:
@@ -308,6 +314,10 @@ class AuditObserver(SessionObserver):
         if frame_max < BROKER_FRAME_MIN:
             detail["frame_max"] = frame_max
         self.writer.event("session.open", kind, detail=json_of(detail) if detail else None)
+
+    def ended(self) -> None:
+        for channel in list(self._channels):
+            self._leave(channel)
 
     def closed(self, outcome: str) -> None:
         # Never waits: there is one for each session that has begun.

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 import pytest
 
-from amqpgate.gateway.observers.audit.channel import MOST_CHANGES, Change, ChannelAudit, Reading, detail_of
+from amqpgate.gateway.observers.audit.channel import (
+    MOST_CHANGES,
+    MOST_SILENT,
+    Change,
+    ChannelAudit,
+    Reading,
+    detail_of,
+)
 from amqpgate.gateway.observers.audit.columns import OperationKind
 from amqpgate.policy import Operation, Principal
 from amqpgate.policy.kinds.audit import NOT_AUDITED
@@ -23,10 +32,19 @@ def asked(waiting: ChannelAudit, *methods: Method) -> None:
 
 
 def answered(waiting: ChannelAudit, method: Method) -> tuple[str, str | None] | None:
-    """Operation and queue of what is told."""
-    change = waiting.answered(method)
-    assert change is None or change.kind is not None
-    return None if change is None or change.kind is None else (change.kind.operation, change.kind.queue)
+    """Operation and queue of what is told, of one at most."""
+    found = told(waiting.answered(method))
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def told(changes: Iterable[Change]) -> list[tuple[str, str | None]]:
+    """Operations and queues."""
+    return [(one.kind.operation, one.kind.queue) for one in changes if one.kind is not None]
+
+
+def silent(queue: str, **said: bool) -> amqp.QueueDeclare:
+    return amqp.QueueDeclare(queue=queue, no_wait=True, **said)
 
 
 def test_changes_are_told_in_the_order_asked_with_the_names_that_the_broker_gives() -> None:
@@ -39,13 +57,66 @@ def test_changes_are_told_in_the_order_asked_with_the_names_that_the_broker_give
     assert answered(waiting, amqp.QueueBindOk()) is None
 
 
-def test_who_waits_for_no_answer_has_made_the_change() -> None:
+def test_what_the_broker_does_not_answer_is_told_with_its_next_answer() -> None:
     waiting = ChannelAudit()
-    declare = amqp.ExchangeDeclare(exchange="x", type="fanout", durable=True, no_wait=True)
-    change = waiting.asked(declare, kind("exchange.declare"))
-    assert change is not None
-    assert change.detail == {"type": "fanout", "durable": True, "auto_delete": False, "internal": False}
+    asked(waiting, amqp.ExchangeDeclare(exchange="x", type="fanout", durable=True, no_wait=True))
+    asked(waiting, silent("a"), amqp.QueueDeclare(queue="b"), silent("c"), amqp.QueueBind(queue="b"))
+    exchange, *others = waiting.answered(amqp.QueueDeclareOk("b", 0, 0))
+    assert exchange.detail == {"type": "fanout", "durable": True, "auto_delete": False, "internal": False}
+    assert told(others) == [("queue.declare", "a"), ("queue.declare", "b")]
+    # What else the broker answers tells of it, too, if nothing that was asked before is due.
+    assert told(waiting.answered(amqp.BasicQosOk())) == [("queue.declare", "c")]
+    asked(waiting, silent("d"))
+    assert told(waiting.answered(amqp.BasicQosOk())) == []
+    assert told(waiting.answered(amqp.QueueBindOk())) == [("queue.bind", "b")]
+    assert told(waiting.answered(amqp.ChannelCloseOk())) == [("queue.declare", "d")]
     assert not waiting.changes
+
+
+def test_the_answer_to_what_was_asked_is_nobody_elses_who_waits_for_none() -> None:
+    waiting = ChannelAudit()
+    asked(waiting, silent("a"), amqp.QueueDeclare(queue=""))
+    assert told(waiting.answered(amqp.QueueDeclareOk("amq.gen-1", 0, 0))) == [
+        ("queue.declare", "a"),
+        ("queue.declare", "amq.gen-1"),
+    ]
+
+
+def refusal(method: type[Method]) -> amqp.ChannelClose:
+    return amqp.ChannelClose(406, "PRECONDITION_FAILED", method.CLASS_ID, method.METHOD_ID)
+
+
+def test_what_the_broker_refuses_is_not_told_nor_what_is_behind_it() -> None:
+    waiting = ChannelAudit()
+    asked(waiting, silent("a"), amqp.QueueBind(queue="a", no_wait=True), silent("b"))
+    asked(waiting, amqp.QueueBind(queue="b", no_wait=True))
+    assert told(waiting.answered(refusal(amqp.QueueDeclare))) == [("queue.declare", "a"), ("queue.bind", "a")]
+    assert not waiting.changes
+    # Something else is refused, behind them.
+    asked(waiting, silent("a"), amqp.QueueDeclare(queue="b"))
+    assert told(waiting.answered(refusal(amqp.BasicPublish))) == [("queue.declare", "a")]
+
+
+def test_of_what_was_too_much_to_remember_nothing_is_left_when_the_channel_is_refused() -> None:
+    waiting = ChannelAudit()
+    asked(waiting, *(amqp.QueueDeclare(queue=f"q{number}") for number in range(MOST_CHANGES)))
+    assert waiting.asked(amqp.QueueDeclare(queue="more"), kind("queue.declare", "more")) is not None
+    assert told(waiting.answered(refusal(amqp.BasicPublish))) == []
+    asked(waiting, amqp.QueueDeclare(queue="again"))
+    assert answered(waiting, amqp.QueueDeclareOk("again", 0, 0)) == ("queue.declare", "again")
+
+
+def test_of_many_without_an_answer_the_first_is_told() -> None:
+    waiting = ChannelAudit()
+    asked(waiting, amqp.QueueDeclare(queue="due"), *(silent(str(number)) for number in range(MOST_SILENT)))
+    for number in range(3):
+        change = waiting.asked(silent("more"), kind("queue.declare", "more"))
+        assert change is not None
+        assert told([change]) == [("queue.declare", str(number))]
+    assert len(waiting.changes) == MOST_SILENT + 1
+    assert len(told(waiting.left())) == MOST_SILENT
+    # The other one is due.
+    assert answered(waiting, amqp.QueueDeclareOk("due", 0, 0)) == ("queue.declare", "due")
 
 
 def test_what_nobody_is_told_of_is_waited_for_all_the_same() -> None:
@@ -53,8 +124,7 @@ def test_what_nobody_is_told_of_is_waited_for_all_the_same() -> None:
     waiting = ChannelAudit()
     waiting.asked(amqp.QueueDeclare(queue="there", passive=True), None)
     asked(waiting, amqp.QueueDeclare(queue="b"))
-    change = waiting.answered(amqp.QueueDeclareOk("there", 0, 0))
-    assert isinstance(change, Change)
+    (change,) = waiting.answered(amqp.QueueDeclareOk("there", 0, 0))
     assert change.kind is None
     assert answered(waiting, amqp.QueueDeclareOk("b", 0, 0)) == ("queue.declare", "b")
 
@@ -63,8 +133,7 @@ def test_a_consumer_is_told_with_the_tag_that_the_broker_gives() -> None:
     """That of direct replies is answered before what was asked earlier."""
     waiting = ChannelAudit()
     asked(waiting, amqp.QueueDelete(queue="q"), amqp.BasicConsume(queue="amq.rabbitmq.reply-to", no_ack=True))
-    change = waiting.answered(amqp.BasicConsumeOk("amq.ctag-1"))
-    assert change is not None
+    (change,) = waiting.answered(amqp.BasicConsumeOk("amq.ctag-1"))
     assert change.detail == {"consumer_tag": "amq.ctag-1", "exclusive": False, "no_ack": True}
     assert answered(waiting, amqp.QueueDeleteOk(0)) == ("queue.delete", "q")
 
@@ -73,8 +142,8 @@ def test_of_several_cancels_the_tag_tells_which_is_answered() -> None:
     waiting = ChannelAudit()
     asked(waiting, amqp.BasicCancel("a"), amqp.BasicCancel("b"))
     for tag, left in (("b", 1), ("none", 1), ("a", 0)):
-        change = waiting.answered(amqp.BasicCancelOk(tag))
-        assert (None if change is None else change.detail["consumer_tag"]) == (None if tag == "none" else tag)
+        tags = [change.detail["consumer_tag"] for change in waiting.answered(amqp.BasicCancelOk(tag))]
+        assert tags == ([] if tag == "none" else [tag])
         assert len(waiting.changes) == left
 
 

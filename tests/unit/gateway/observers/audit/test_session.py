@@ -266,6 +266,23 @@ def test_the_topology_is_told_when_the_broker_says_so(audited: MakeStage, tmp_pa
     assert [json.loads(str(one["detail"])).get("by") for one in events[-2:]] == ["broker", None]
 
 
+def test_what_is_asked_without_waiting_is_told_unless_the_broker_refuses_it(
+    audited: MakeStage, tmp_path: Path
+) -> None:
+    stage = audited()
+    client, broker = stage.opened(channels=2)
+    for channel, queue in ((1, "there"), (2, "mine")):
+        client.say(amqp.QueueDeclare(queue=queue, no_wait=True), channel)
+        broker.expect(amqp.QueueDeclare, channel)
+    broker.say(amqp.ChannelClose(406, "PRECONDITION_FAILED", 50, 10), 1)
+    client.expect(amqp.ChannelClose, 1)
+    client.say(amqp.ChannelCloseOk(), 1)
+    broker.expect(amqp.ChannelCloseOk, 1)
+    # The session ends without another word on the second channel.
+    events = told(stage, tmp_path, "events", kind="topology")
+    assert [(one["operation"], one["queue"]) for one in events] == [("queue.declare", "mine")]
+
+
 def test_who_causes_an_event_waits_while_the_log_is_full(make_stage: MakeStage, tmp_path: Path) -> None:
     folder, away = tmp_path / "audit", tmp_path / "away"
     text = SETTINGS + setting(folder, 3600, maxQueue="64Ki")
