@@ -114,7 +114,10 @@ class World:
             # A pool answers for the broker, and a translator of 0-10 ahead of it: it has heard all some time
             # later, unless its connection is lost.
             until = self.clock.now + _LATER
-            self.clock.at(until, lambda: self.ledger.closed(lane) if self.trouble < until - _LATER else None)
+            self.clock.at(
+                until,
+                lambda: self.ledger.closed(lane, by_broker=True) if self.trouble < until - _LATER else None,
+            )
 
     def may_deny(self, user: str, code: int) -> bool:
         if code == 403:
