@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tests.simulation.sockets import Address
 from tests.simulation.story import Setup
+from tests.simulation.tls import Papers
 
 _ACTIONS = {
     "nack": "onDeny: {publish: nack}",
@@ -32,15 +33,18 @@ _NAMES = f"  names: {{exchanges: {{map: {{{_pairs(EXCHANGES)}}}}}, queues: {{pre
 _CHANGES = {"headers": _HEADERS, "names": _NAMES, "both": _HEADERS + _NAMES}
 
 
-def settings_of(setup: Setup, listener: Address, brokers: list[Address]) -> str:
+def settings_of(setup: Setup, listener: Address, brokers: list[Address], papers: Papers | None) -> str:
     endpoints = ", ".join(f'{{address: "{host}:{port}"}}' for host, port in brokers)
+    tls = f", tls: {papers.listener}" if papers is not None and setup.tls in ("clients", "both") else ""
     lines = [
-        f'listeners: [{{name: main, bind: "{listener[0]}:{listener[1]}"}}]',
+        f'listeners: [{{name: main, bind: "{listener[0]}:{listener[1]}"{tls}}}]',
         "upstreams:",
         "- name: brokers",
         f"  endpoints: [{endpoints}]",
         f"  connections: {setup.connections}",
     ]
+    if papers is not None and setup.tls in ("brokers", "both"):
+        lines.append(f"  tls: {papers.upstream}")
     if setup.version != "0-9-1":
         lines.append(f"  version: {'auto' if setup.is_found_out else setup.version}")
     if setup.connections == "pooled":

@@ -26,6 +26,7 @@ from tests.simulation.network import Network
 from tests.simulation.publisher import Publisher
 from tests.simulation.settings import ADDED, EXCHANGES, PREFIX, policies_of, settings_of
 from tests.simulation.story import ClientPlan, Story
+from tests.simulation.tls import Papers
 
 LISTENER = ("10.9.0.1", 5672)
 BROKERS = {"a": ("10.8.0.1", 5672), "b": ("10.8.0.2", 5672)}
@@ -89,7 +90,17 @@ class World:
             text = policies_of(setup)
             Path(folder, "policies.yaml").write_text(text)
             self.policies = load_folder(Path(folder))
-        self.settings = parse(settings_of(setup, LISTENER, [BROKERS[name] for name in self.brokers]), {})
+        addresses = [BROKERS[name] for name in self.brokers]
+        #: With TLS: of a folder that is there as long as the world is.
+        self.papers: Papers | None = None
+        self._folder = tempfile.TemporaryDirectory() if setup.tls else None
+        if self._folder is not None:
+            self.papers = self.network.papers = Papers(
+                Path(self._folder.name), [host for host, _ in addresses]
+            )
+            self.network.tls_clients = setup.tls in ("clients", "both")
+            self.network.tls_brokers = setup.tls in ("brokers", "both")
+        self.settings = parse(settings_of(setup, LISTENER, addresses, self.papers), {})
 
     # -- what the models ask -----------------------------------------------------------------------
 
@@ -142,6 +153,11 @@ class World:
             self.life.kill()
 
     # -- all of it ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Leave no files."""
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def run(self) -> None:
         """Play it to its end. Raises `Violation`, and whatever the gateway raises."""
