@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amqpgate.datapath.budgets import CHUNK, OWN_WORDS
+from amqpgate.gateway.limits.token_buckets import LOCAL_RATE, local_burst
 from tests.simulation.client import PATIENCE
 from tests.simulation.ledger import Violation
 
@@ -159,6 +160,17 @@ class Checks:
 
         if self.world.story.setup.audit:
             self._audit()
+        if self.world.story.setup.shared == "closed":
+            self._shared()
+
+    def _shared(self) -> None:
+        """What has passed was granted, but for what a local bucket may owe and gains by itself."""
+        world = self.world
+        users, rate = len({client.plan.user for client in world.clients}), world.story.setup.rate
+        owed = users * (world.lives * (1 + local_burst(rate)) + LOCAL_RATE * rate * (world.clock.now - 1000))
+        passed = sum(bool(message.arrived) for message in world.ledger.messages)
+        if passed > world.redis.granted + owed:
+            raise Violation(f"{passed} messages have passed, and {world.redis.granted:g} were granted")
 
     def _audit(self) -> None:
         """What was written down lies between what was said and what was heard; without faults all is one."""

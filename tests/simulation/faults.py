@@ -132,6 +132,12 @@ def _certificates(world: World, fault: Fault) -> None:
         world.clock.after(fault.seconds, papers.finish)
 
 
+def _restart_redis(world: World, fault: Fault) -> None:
+    redis = world.redis
+    redis.leave(forgets=fault.target == "forgets")
+    world.clock.after(fault.seconds, redis.come_back)
+
+
 _HOW: dict[str, Callable[[World, Fault], None]] = {
     "reset": _reset,
     "stall": _stall,
@@ -150,4 +156,5 @@ _HOW: dict[str, Callable[[World, Fault], None]] = {
     "pause": _pause,
     "reload": _reload,
     "certificates": _certificates,
+    "restart redis": _restart_redis,
 }

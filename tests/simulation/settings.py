@@ -55,6 +55,9 @@ def settings_of(setup: Setup, listener: Address, brokers: list[Address], papers:
     if setup.health:
         lines += ["  health: {}", "  outliers: {}"]
     lines.append(f"limits: {{bufferHigh: {setup.buffer_high}, bufferLow: {setup.buffer_high // 4}}}")
+    if setup.shared:
+        redis = f'redis: "redis://10.7.0.1:6379", replicas: 2, whenAway: {setup.shared}'
+        lines.append(f"sharedLimits: {{{redis}}}")
     if setup.audit:
         lines.append("audit: {format: json}")
     return "\n".join(lines)
@@ -76,6 +79,7 @@ spec:
 """
         )
     if setup.rate:
+        per = "per: [user], shared: true" if setup.shared else "per: [connection]"
         documents.append(
             f"""apiVersion: amqpgate.io/v1alpha1
 kind: RatePolicy
@@ -83,7 +87,7 @@ metadata: {{name: rates}}
 spec:
   subjects: [{{user: "*"}}]
   limits:
-  - {{id: each, per: [connection], messages: {setup.rate}/s, burst: 2s}}
+  - {{id: each, {per}, messages: {setup.rate}/s, burst: 2s}}
 """
         )
     if setup.transform:

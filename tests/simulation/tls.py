@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import os
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,12 +35,14 @@ class Papers:
     def __init__(self, folder: Path, brokers: list[str]) -> None:
         self.folder = folder
         self._numbers = 1 << 64
+        self._written = 0
         self._authority = Ed25519PrivateKey.generate()
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority")])
         self.ca = self._write("ca.pem", self._sign(self._name, self._authority, is_authority=True))
-        #: The listener's, in DER: the newest last. One that has been replaced is shown no more.
-        self.shown: list[bytes] = []
-        self.replace()
+        #: The listener's, in DER, that is to be shown; None: the key is not that of the certificate.
+        self.shown: bytes | None = None
+        self.begin_to_replace()
+        self.finish()
         self.broker = self._server_context(brokers)
 
     # -- the gateway's -----------------------------------------------------------------------------
@@ -54,22 +57,18 @@ class Papers:
         """Likewise."""
         return f"{{ca: {self.ca}}}"
 
-    def replace(self) -> None:
-        """A new certificate with the key that belongs to it."""
-        self.begin_to_replace()
-        self.finish()
-
     def begin_to_replace(self) -> None:
         """The certificate is a new one, and the key not yet."""
         self._key = Ed25519PrivateKey.generate()
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, GATEWAY)])
         self._newest = self._sign(name, self._key, names=[x509.DNSName(GATEWAY)])
         self._write("listener.pem", self._newest)
+        self.shown = None
 
     def finish(self) -> None:
         """The key is there."""
         self._write("listener.key", self._key)
-        self.shown.append(self._newest.public_bytes(Encoding.DER))
+        self.shown = self._newest.public_bytes(Encoding.DER)
 
     # -- the models' -------------------------------------------------------------------------------
 
@@ -120,6 +119,9 @@ class Papers:
             data = what.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         new = self.folder / f"{name}.new"
         new.write_bytes(data)
+        # Within a tick of the kernel's clock two files that replace each other would look the same.
+        self._written += 1
+        os.utime(new, (self._written, self._written))
         return str(new.replace(self.folder / name))
 
 
@@ -139,8 +141,8 @@ class Secured:
         self._connection: Connection | None = None
         #: What the peer says before there is TLS.
         self._waiting: list[bytes] | None = []
-        #: How many certificates there had been when it began.
-        self._shown = len(papers.shown) if papers is not None else 0
+        #: What it has to be shown; None: the files did not fit, and the gateway goes on with what it has.
+        self._due = papers.shown if papers is not None else None
 
     # -- as a peer ---------------------------------------------------------------------------------
 
@@ -181,10 +183,9 @@ class Secured:
 
     def _look(self) -> None:
         """A certificate that was replaced before the client came is shown to nobody."""
-        if self._papers is not None:
-            shown = self._tls.getpeercert(binary_form=True)
-            if shown not in self._papers.shown[self._shown - 1 :]:
-                raise Violation("a client was shown a certificate that had been replaced")
+        due = self._due if self._papers is not None and self._papers.shown is self._due else None
+        if due is not None and self._tls.getpeercert(binary_form=True) != due:
+            raise Violation("a client was shown a certificate that had been replaced")
 
     def _flush(self) -> None:
         assert self._connection is not None

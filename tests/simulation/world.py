@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from amqpgate.config import parse
+from amqpgate.gateway.limits import distributed
 from amqpgate.policy.loader import load_folder
 from tests.simulation import audit, faults, seams
 from tests.simulation.broker import Broker
@@ -24,6 +25,7 @@ from tests.simulation.life import Life
 from tests.simulation.logged import Logged
 from tests.simulation.network import Network
 from tests.simulation.publisher import Publisher
+from tests.simulation.redis import Redis
 from tests.simulation.settings import ADDED, EXCHANGES, PREFIX, policies_of, settings_of
 from tests.simulation.story import ClientPlan, Story
 from tests.simulation.tls import Papers
@@ -67,7 +69,9 @@ class World:
         self.network = Network(
             self.clock, story.seed, latency=setup.latency, cutting=setup.cutting, buffers=setup.buffers
         )
+        self.redis = Redis(self.clock, setup.latency)
         seams.enter(self.clock, story.seed, self.network, setup.looks, setup.lag_looks)
+        distributed.client_of = self.redis.connected  # type: ignore[assignment]
         self.audited, self.logged = audit.enter(), Logged()
         self.brokers: dict[str, Broker] = {}
         for name in "ab"[: setup.brokers]:
@@ -142,7 +146,10 @@ class World:
     # -- the gateway -------------------------------------------------------------------------------
 
     def start_gateway(self) -> None:
-        if self.life is None and not self.is_over:
+        if self.papers is not None and self.papers.shown is None:
+            # It would say so, and end.
+            self.clock.after(1.0, self.start_gateway)
+        elif self.life is None and not self.is_over:
             self.lives += 1
             self.tell(f"the gateway starts, life {self.lives}")
             self.life = Life(self.settings, self.policies, self.clock)
