@@ -1,6 +1,6 @@
-"""``python -m tests.mutations [--chaos] [NAME...]``: put faults into copies, and say who finds them.
+"""``python -m tests.mutations [--chaos|--simulator] [NAME...]``: put faults into copies; who finds them.
 
-With ``--chaos`` that is chaos alone, for a few minutes each.
+With ``--chaos`` that is chaos alone, for a few minutes each; with ``--simulator`` that alone.
 """
 
 from __future__ import annotations
@@ -22,30 +22,32 @@ _CHAOS = 120
 
 def main(names: list[str]) -> int:
     """0 where every fault is found, and nothing in a copy without one."""
-    is_chaos = "--chaos" in names
-    names = [name for name in names if name != "--chaos"]
+    options = {name for name in names if name in ("--chaos", "--simulator")}
+    names = [name for name in names if name not in options]
     unknown = set(names) - {one.name for one in MUTATIONS}
     if unknown:
         print(f"no such fault: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    if is_chaos:
-        return _beset([one for one in MUTATIONS if not names or one.name in names])
+    mutations = [one for one in MUTATIONS if not names or one.name in names]
+    if "--chaos" in options:
+        return _beset(mutations)
+    has_conformance = "--simulator" not in options
     print(f"no fault: the simulator for {_CONTROL} s, conformance three times", flush=True)
     with copy_of(None) as tree:
         said = simulated(tree, _CONTROL)
     if said is not None:
         print(f"the copy without a fault failed, so no other is told apart: {said}", file=sys.stderr)
         return 2
-    expected = steady()
-    print(f"{len(expected)} verdicts of conformance are always the same", flush=True)
+    expected: dict[str, Verdicts] = {}
+    for brokers in sorted({one.brokers for one in mutations} if has_conformance else ()):
+        expected[brokers] = steady(brokers)
+        print(f"{len(expected[brokers])} verdicts of conformance are always the same", flush=True)
     missed = 0
-    for mutation in MUTATIONS:
-        if names and mutation.name not in names:
-            continue
+    for mutation in mutations:
         with copy_of(mutation) as tree:
             found = [
                 f"{by} after {after:.0f} s: {said}"
-                for by, after, said in _found(tree, expected, mutation.brokers)
+                for by, after, said in _found(tree, expected.get(mutation.brokers), mutation.brokers)
             ]
         missed += not found
         print(f"{mutation.name} | {' | '.join(found) or 'NOT FOUND'}", flush=True)
@@ -64,13 +66,12 @@ def _beset(mutations: list[Mutation]) -> int:
     return 1 if missed else 0
 
 
-def _found(tree: Path, expected: Verdicts, brokers: str) -> Iterator[tuple[str, float, str]]:
-    """Who finds the fault, after how many seconds, and what is said of it.
-
-    The simulator has as long as it takes only where conformance has found nothing.
+def _found(tree: Path, expected: Verdicts | None, brokers: str) -> Iterator[tuple[str, float, str]]:
+    """Who finds the fault, after how many seconds, and what is said of it; without ``expected`` not by
+    conformance. The simulator has as long as it takes only where conformance has found nothing.
     """
     began = perf_counter()
-    said = judged(tree, expected)
+    said = judged(tree, expected, brokers) if expected is not None else None
     if said is not None:
         yield "conformance", perf_counter() - began, said
     began = perf_counter()

@@ -220,4 +220,13 @@ MUTATIONS: Final = (
         "                if requeue and len(ids) > 1\n",
         brokers="0-10",
     ),
+    Mutation(
+        "a certificate that was replaced is shown",
+        f"{_SRC}/gateway/transport/tls.py",
+        "        if known is not None and known.stamp == _stamp(known.files):\n"
+        "            return known.context\n"
+        "        files: list",
+        "        if known is not None:\n            return known.context\n        files: list",
+        setup="everything",
+    ),
 )

@@ -22,19 +22,27 @@ from tests.support.gateway import PATIENCE, Gateway
 from tests.support.ports import free_port, refuses
 from tests.support.processes import Child
 
-#: By connections, version and id the verdict of a case.
+#: By the upstream's settings, version and id the verdict of a case.
 Verdicts = Mapping[tuple[str, str, str], str]
 
 _CONFIG: Final = """
 listeners: [{name: main, bind: "127.0.0.1:{port}"}]
-upstreams: [{name: broker, host: 127.0.0.1, port: %d, connections: %s}]
+upstreams: [{name: broker, host: 127.0.0.1, port: %d, %s}]
 admin: {bind: "127.0.0.1:{admin_port}"}
 limits: {drainTimeout: 2s}
 """
 
-#: What conformance plays: connections of the upstream, and its words. The probe is the broker itself.
-_BROKER: Final = ("--versions", "0-9-1,0-9,0-10")
-_PLAYS: Final = (("own", _BROKER), ("pooled", _BROKER), ("own", ("--upstream-probe",)))
+#: What conformance plays, by the version that brokers speak: settings of the upstream, and its words. The
+#: probe is the broker itself.
+_VERSIONS: Final = ("--versions", "0-9-1,0-9,0-10")
+_PLAYS: Final[Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]] = {
+    "0-9-1": (
+        ("connections: own", _VERSIONS),
+        ("connections: pooled", _VERSIONS),
+        ("connections: own", ("--upstream-probe",)),
+    ),
+    "0-10": (('version: "0-10"', ("--versions", "0-9-1,0-9")),),
+}
 
 #: Times that a copy without a fault is played, to see which cases are steady.
 _STEADY: Final = 3
@@ -98,35 +106,35 @@ def beset(tree: Path, setup: str, seconds: float) -> str | None:
     return said
 
 
-def steady() -> Verdicts:
+def steady(brokers: str) -> Verdicts:
     """What conformance says of a copy without a fault, as far as that is always the same."""
     with copy_of(None) as tree:
-        verdicts = dict(_verdicts(tree))
+        verdicts = dict(_verdicts(tree, brokers))
         for _ in range(_STEADY - 1):
-            again = _verdicts(tree)
+            again = _verdicts(tree, brokers)
             verdicts = {case: said for case, said in verdicts.items() if again.get(case) == said}
     return verdicts
 
 
-def judged(tree: Path, expected: Verdicts) -> str | None:
+def judged(tree: Path, expected: Verdicts, brokers: str) -> str | None:
     """What conformance says otherwise of this copy; None: nothing."""
-    found = _verdicts(tree)
+    found = _verdicts(tree, brokers)
     others = [case for case, said in expected.items() if found.get(case) != said]
     if not others:
         return None
-    connections, version, case = others[0]
-    return f"{len(others)} cases, first {version} {case} ({connections}): {found.get(others[0], 'no end')}"
+    upstream, version, case = others[0]
+    return f"{len(others)} cases, first {version} {case} ({upstream}): {found.get(others[0], 'no end')}"
 
 
-def _verdicts(tree: Path) -> Verdicts:
+def _verdicts(tree: Path, brokers: str) -> Verdicts:
     found: dict[tuple[str, str, str], str] = {}
-    for connections, words in _PLAYS:
+    for upstream, words in _PLAYS[brokers]:
         with _behind(words) as (port, more):
-            gateway = Gateway(config=_CONFIG % (port, connections), env=_env(tree))
+            gateway = Gateway(config=_CONFIG % (port, upstream), env=_env(tree))
             gateway.start()
             try:
                 for one in _played(gateway.address, *words, *more):
-                    found[connections, one["version"], one["id"]] = one["verdict"]
+                    found[upstream, one["version"], one["id"]] = one["verdict"]
             finally:
                 gateway.kill()
     return found

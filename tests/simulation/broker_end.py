@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
-from tests.simulation.connection import Connection
+from tests.simulation.connection import Line
 from tests.simulation.entries import Delivery, Message, Source
 from tests.simulation.held import Channel, Consumer
 from tests.simulation.ledger import Violation
@@ -30,7 +30,7 @@ class BrokerEnd:
     def __init__(self, broker: Broker) -> None:
         self.broker, self.ledger, self.clock = broker, broker.world.ledger, broker.world.clock
         self.talk = Talk()
-        self.connection: Connection | None = None
+        self.connection: Line | None = None
         self.channels: dict[int, Channel] = {}
         self.state = "header"
         self.first = b""
@@ -44,7 +44,7 @@ class BrokerEnd:
 
     # -- as a peer ---------------------------------------------------------------------------------
 
-    def connected(self, connection: Connection) -> None:
+    def connected(self, connection: Line) -> None:
         self.connection = connection
 
     def ended(self, why: str) -> None:

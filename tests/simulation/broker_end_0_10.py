@@ -26,7 +26,7 @@ from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.v0_10.structs import Control
 from amqpgate.wire.v0_10.types import Array, Map, Value
 from tests.simulation.broker_session_0_10 import BrokerSession010
-from tests.simulation.connection import Connection
+from tests.simulation.connection import Line
 from tests.simulation.entries import Delivery
 from tests.simulation.held import Channel, Consumer
 from tests.simulation.ledger import Violation
@@ -47,7 +47,7 @@ class BrokerEnd010:
     def __init__(self, broker: Broker) -> None:
         self.broker, self.clock = broker, broker.world.clock
         self.link = SessionConnection(Role.SERVER)
-        self.connection: Connection | None = None
+        self.connection: Line | None = None
         #: By number, as `Broker` knows them: `BrokerSession010`.
         self.channels: dict[int, Channel] = {}
         self.is_over = False
@@ -61,7 +61,7 @@ class BrokerEnd010:
 
     # -- as a peer ---------------------------------------------------------------------------------
 
-    def connected(self, connection: Connection) -> None:
+    def connected(self, connection: Line) -> None:
         self.connection = connection
 
     def ended(self, why: str) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amqpgate.datapath.budgets import CHUNK, OWN_WORDS
+from amqpgate.gateway.limits.token_buckets import LOCAL_RATE, local_burst
 from tests.simulation.client import PATIENCE
 from tests.simulation.ledger import Violation
 
 if TYPE_CHECKING:
+    from tests.simulation.entries import Delivery
     from tests.simulation.life import Life
     from tests.simulation.world import World
 
@@ -26,6 +29,8 @@ class Checks:
         self.world = world
         #: Broker and queue -> since when nothing has moved, and what it was.
         self._still: dict[tuple[str, str], tuple[float, int, int]] = {}
+        #: Since when brokers wait for the settlement of deliveries that no client has any more, by number.
+        self._unheard: dict[int, float] = {}
         self.ends_by = float("inf")
         #: The fewest messages that waited at the end.
         self.least_work = 0
@@ -42,6 +47,7 @@ class Checks:
                 if now - since > PATIENCE:
                     raise Violation(f"{client.session.name} waits for {what} since {now - since:g} s")
         self._queues(now)
+        self._answers(now)
         self._memory()
         if world.is_ending and not world.is_over:
             self._ending(now)
@@ -65,6 +71,30 @@ class Checks:
                         f"{len(waiting)} messages of {queue} wait at broker {broker.name} since "
                         f"{now - still[0]:g} s, and its consumers get nothing"
                     )
+
+    def _answers(self, now: float) -> None:
+        """What a client has said of a delivery its broker hears, or the end of its channel."""
+        unheard = {
+            delivery.number: self._unheard.get(delivery.number, now)
+            for delivery in self._held_by_nobody()
+            if delivery.lane is not None
+        }
+        for number, since in unheard.items():
+            if now - since > PATIENCE:
+                raise Violation(
+                    f"a broker waits for the settlement of delivery {number} since {now - since:g} s"
+                )
+        self._unheard = unheard
+
+    def _held_by_nobody(self) -> Iterator[Delivery]:
+        """What brokers hold to be unacknowledged, and no client."""
+        for broker in self.world.brokers.values():
+            for end in broker.ends:
+                for channel in end.channels.values():
+                    for delivery, _ in channel.held.values():
+                        lane = delivery.lane
+                        if lane is None or delivery.answer or lane.is_over or lane.is_silent:
+                            yield delivery
 
     def _memory(self) -> None:
         """What waits in the data path is within its limits."""
@@ -91,14 +121,8 @@ class Checks:
             if waiting and broker.consumers[name]
         }
         held = sum(len(lane.held) for lane in world.ledger.lanes if not lane.is_over)
-        # What the gateway keeps from a client the broker has again some time.
-        kept = sum(
-            delivery.lane is None
-            for broker in world.brokers.values()
-            for end in broker.ends
-            for channel in end.channels.values()
-            for delivery, _ in channel.held.values()
-        )
+        # What the gateway keeps, deliveries or what was said of them, the broker has again some time.
+        kept = sum(1 for _ in self._held_by_nobody())
         work = sum(queues.values()) + held + kept
         if self.ends_by == float("inf") or work < self.least_work:
             # A consumer may be slow. Who makes no way is not.
@@ -107,7 +131,7 @@ class Checks:
             world.tell("all is done")
             world.is_over = True
         elif now > self.ends_by:
-            what = f"publishers {left}, queues {queues}, {held} deliveries held, {kept} not heard"
+            what = f"publishers {left}, queues {queues}, {held} deliveries held, {kept} held by nobody"
             raise Violation(f"not over in time: {what}")
 
     # -- at the end --------------------------------------------------------------------------------
@@ -136,6 +160,17 @@ class Checks:
 
         if self.world.story.setup.audit:
             self._audit()
+        if self.world.story.setup.shared == "closed":
+            self._shared()
+
+    def _shared(self) -> None:
+        """What has passed was granted, but for what a local bucket may owe and gains by itself."""
+        world = self.world
+        users, rate = len({client.plan.user for client in world.clients}), world.story.setup.rate
+        owed = users * (world.lives * (1 + local_burst(rate)) + LOCAL_RATE * rate * (world.clock.now - 1000))
+        passed = sum(bool(message.arrived) for message in world.ledger.messages)
+        if passed > world.redis.granted + owed:
+            raise Violation(f"{passed} messages have passed, and {world.redis.granted:g} were granted")
 
     def _audit(self) -> None:
         """What was written down lies between what was said and what was heard; without faults all is one."""

@@ -47,7 +47,7 @@ def main(now: Callable[[], float], engine: str) -> int:
         if outcome.failure:
             failures.append(outcome)
             _keep(outcome, options.out)
-            at = f"{now() - began:.0f} s, {tally.virtual / 3600:.2f} virtual hours"
+            at = f"{tally.cpu:.0f} s of CPU, {tally.virtual / 3600:.2f} virtual hours"
             print(f"FAILED {outcome.story.seed} after {at}: {_last(outcome)}", flush=True)
         if now() - looked > 30:
             looked = now()

@@ -12,7 +12,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.simulation.clock import Clock
-from tests.simulation.connection import Connection
+from tests.simulation.connection import Line
 from tests.simulation.entries import Lane, Transaction
 from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.network import Network
@@ -123,7 +123,7 @@ class Session:
         self.clock, self.ledger = client.world.clock, client.world.ledger
         self.name = f"{client.name}.{client.sessions}"
         self.talk = Talk(client.plan.version)
-        self.connection: Connection | None = None
+        self.connection: Line | None = None
         self.is_over = self.is_leaving = False
         self.lanes: dict[int, Lane] = {}
         self.waits: dict[int, Wait] = {}
@@ -138,7 +138,7 @@ class Session:
         self._wait(0, "the start", (amqp.ConnectionStart,), self._login)
         self.clock.after(LOGIN, self._has_logged_in)
 
-    def connected(self, connection: Connection) -> None:
+    def connected(self, connection: Line) -> None:
         self.connection = connection
         if self.is_over:
             connection.close()

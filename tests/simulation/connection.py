@@ -12,6 +12,7 @@ one direction or both without a word, or be reset.
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 from collections import deque
@@ -27,10 +28,21 @@ _READ = 64 * 1024
 _WINDOW = 256 * 1024
 
 
+class Line(Protocol):
+    """A connection, as a model sees it."""
+
+    @property
+    def number(self) -> int: ...
+    def send(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+    def reset(self) -> None: ...
+    def lose(self, *, inward: bool, outward: bool) -> None: ...
+
+
 class Peer(Protocol):
     """A model's end of a connection."""
 
-    def connected(self, connection: Connection) -> None: ...
+    def connected(self, connection: Line) -> None: ...
     def received(self, data: bytes) -> None: ...
     def ended(self, why: str) -> None:
         """Called once: there is nothing more to be said or heard."""
@@ -50,6 +62,7 @@ class Surroundings(Protocol):
     def count(self, what: str) -> None: ...
     def touch(self) -> None: ...
     def trace(self, connection: Connection, way: bytes, data: bytes) -> None: ...
+    def told(self, data: bytes) -> None: ...
 
 
 class _Flow:
@@ -78,7 +91,9 @@ class Connection:
     ) -> None:
         self.network, self.sock, self.peer = network, sock, peer
         #: Who is at the other end, for the story: "client 3", "broker a".
-        self.near, self.number = near, number
+        self.near, self._number = near, number
+        #: What passes is never the same: how much it is tells.
+        self.is_secret = False
         self.random = Random(f"{network.seed}/{number}")
         self.latency = network.latency * self.random.uniform(0.3, 2.0)
         self.inward, self.outward = _Flow(), _Flow()
@@ -87,6 +102,10 @@ class Connection:
         self.peer_left = self.is_over = self.has_told = False
         self.interest = select.EPOLLIN
         network.register(self)
+
+    @property
+    def number(self) -> int:
+        return self._number
 
     # -- the peer's side ---------------------------------------------------------------------------
 
@@ -231,10 +250,10 @@ class Connection:
     def _reset_gateway(self) -> None:
         self.network.touch()
         end = self.gateway_end
-        if end is not None and end.fileno() >= 0:
+        if end is not None and end.descriptor >= 0:
             # A unix socket that is closed with something unread resets its peer.
             with contextlib.suppress(OSError):
-                end.send(b"\0")
+                os.write(end.descriptor, b"\0")
         self._over()
 
     def _tell(self, why: str) -> None:

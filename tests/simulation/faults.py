@@ -124,6 +124,20 @@ def _reload(world: World, fault: Fault) -> None:
         world.life.gateway.use(world.policies)
 
 
+def _certificates(world: World, fault: Fault) -> None:
+    """The listener gets others: the key comes later than the certificate."""
+    papers = world.papers
+    if papers is not None:
+        papers.begin_to_replace()
+        world.clock.after(fault.seconds, papers.finish)
+
+
+def _restart_redis(world: World, fault: Fault) -> None:
+    redis = world.redis
+    redis.leave(forgets=fault.target == "forgets")
+    world.clock.after(fault.seconds, redis.come_back)
+
+
 _HOW: dict[str, Callable[[World, Fault], None]] = {
     "reset": _reset,
     "stall": _stall,
@@ -141,4 +155,6 @@ _HOW: dict[str, Callable[[World, Fault], None]] = {
     "drain gateway": _drain,
     "pause": _pause,
     "reload": _reload,
+    "certificates": _certificates,
+    "restart redis": _restart_redis,
 }

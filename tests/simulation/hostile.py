@@ -9,6 +9,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.simulation.client import Client, Session
+from tests.simulation.connection import Line
 from tests.simulation.entries import Lane
 from tests.simulation.ledger import Violation
 from tests.simulation.talk import Content
@@ -29,7 +30,10 @@ class HostileSession(Session):
     def dial(self) -> None:
         plan = self.client.plan
         self.is_open = False
-        self.world.network.connect(self, plan.name, plan.source, self.world.listener)
+        network = self.world.network
+        # Before a listener with TLS some say nothing of it.
+        is_plain = network.tls_clients and self.random.random() < 0.3
+        network.connect(self, plan.name, plan.source, self.world.listener, is_plain=is_plain)
         self.later(self.random.uniform(1, 90), self.abandon)
 
     def abandon(self) -> None:
@@ -40,10 +44,10 @@ class HostileSession(Session):
         else:
             self.leave()
 
-    def connected(self, connection: object) -> None:
-        self.connection = connection  # type: ignore[assignment]
+    def connected(self, connection: Line) -> None:
+        self.connection = connection
         if self.is_over:
-            self.connection.close()  # type: ignore[union-attr]
+            connection.close()
             return
         self.random.choice((self._silent, self._half, self._garbage, self._login_then, self._login_then))()
 

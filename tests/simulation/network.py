@@ -17,6 +17,7 @@ from random import Random
 from tests.simulation.clock import Clock
 from tests.simulation.connection import Connection, Peer
 from tests.simulation.sockets import Address, GatewaySocket, Listening, name_of
+from tests.simulation.tls import Papers, Secured
 
 #: What a socket's buffer is full of while it does not stand: it is not writable then.
 _FULL = bytes(4096)
@@ -49,6 +50,9 @@ class Network:
         self._hash = hashlib.sha256()
         self.pieces = self.bytes = 0
         self._is_touched = False
+        #: Of clients and brokers that speak TLS.
+        self.papers: Papers | None = None
+        self.tls_clients = self.tls_brokers = False
 
     # -- what connections ask ----------------------------------------------------------------------
 
@@ -68,6 +72,10 @@ class Network:
         self.pieces += 1
         self.bytes += len(data)
         self._hash.update(b"%d%s%.7f " % (connection.number, way, self.clock.now))
+        self._hash.update(b"%d" % len(data) if connection.is_secret else data)
+
+    def told(self, data: bytes) -> None:
+        """What came to a model in secret."""
         self._hash.update(data)
 
     @property
@@ -99,7 +107,7 @@ class Network:
 
     def open_ends(self) -> list[GatewaySocket]:
         """The gateway's ends that it has not closed."""
-        self._ends = [end for end in self._ends if end.fileno() >= 0]
+        self._ends = [end for end in self._ends if end.descriptor >= 0]
         return self._ends
 
     def _keep(self, end: GatewaySocket) -> None:
@@ -113,8 +121,10 @@ class Network:
 
     # -- clients to the gateway --------------------------------------------------------------------
 
-    def connect(self, peer: Peer, near: str, source: str, to: Address) -> None:
-        """A client dials the gateway; ``peer`` hears how it went."""
+    def connect(self, peer: Peer, near: str, source: str, to: Address, *, is_plain: bool = False) -> None:
+        """A client dials the gateway; ``peer`` hears how it went. ``is_plain``: it speaks no TLS."""
+        if self.papers is not None and self.tls_clients and not is_plain:
+            peer = Secured(peer, self.papers.client(self.random), self.papers)
         self.clock.after(self.latency, lambda: self._connect(peer, near, source, to))
 
     def _connect(self, peer: Peer, near: str, source: str, to: Address) -> None:
@@ -166,7 +176,7 @@ class Network:
             return
         if address not in self.servers:
             # Nobody answers, and nobody says so.
-            self._unanswered = [pair for pair in self._unanswered if pair[1].fileno() >= 0]
+            self._unanswered = [pair for pair in self._unanswered if pair[1].descriptor >= 0]
             self._unanswered.append((ours, made))
             return
         ours.recv(len(_FULL))
@@ -179,7 +189,9 @@ class Network:
         made.own, made.peer = ("10.9.0.1", 20000 + number % 40000), address
         for sock in (ours, made):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.buffers)
-        peer = make()
+        peer: Peer = make()
+        if self.papers is not None and self.tls_brokers:
+            peer = Secured(peer, self.papers.broker)
         connection = Connection(self, ours, peer, self.names[address], number)
         connection.gateway_end = made
         peer.connected(connection)

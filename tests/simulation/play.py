@@ -59,6 +59,8 @@ def play(story: Story, *, aloud: bool = False) -> Outcome:
         else:
             failure = "".join(traceback.format_exception(error))
         kind = _kind(failure.strip().splitlines()[-1])
+    finally:
+        world.close()
     faults = world.happened + Counter()
     return Outcome(
         story,

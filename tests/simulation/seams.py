@@ -9,6 +9,7 @@ import errno
 import os
 import random
 import secrets
+import ssl
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -86,6 +87,7 @@ def enter(clock: virtual.Clock, seed: str, network: Any, looks: float, lag_looks
     from amqpgate.gateway.server import housekeeping, memory_keeping
     from amqpgate.gateway.transport import connecting
     from amqpgate.telemetry import lag
+    from tests.simulation.sockets import SecuredSocket
 
     virtual.Timer.clock = clock
     chance = random.Random(f"{seed}/gateway")
@@ -101,6 +103,7 @@ def enter(clock: virtual.Clock, seed: str, network: Any, looks: float, lag_looks
     def begin(family: object, address: str, port: int) -> connecting.Attempt:
         return connecting.Attempt(network.dial((address, port)), errno.EALREADY)
 
+    ssl.SSLContext.sslsocket_class = SecuredSocket
     listeners.bind_all = bind_all  # type: ignore[assignment]
     connecting._begin = begin
     housekeeping.INTERVAL = registry.INTERVAL = looks  # type: ignore[misc, attr-defined]

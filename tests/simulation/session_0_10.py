@@ -24,7 +24,7 @@ from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.v0_10.structs import Control, Struct, Unknown
 from amqpgate.wire.v0_10.types import EMPTY_ARRAY, Map
 from tests.simulation.client import FAIR, LOGIN, Client
-from tests.simulation.connection import Connection
+from tests.simulation.connection import Line
 from tests.simulation.entries import Lane
 from tests.simulation.ledger import Violation
 
@@ -43,7 +43,7 @@ class Session010:
         self.clock, self.ledger = client.world.clock, client.world.ledger
         self.name = f"{client.name}.{client.sessions}"
         self.link = SessionConnection(Role.CLIENT)
-        self.connection: Connection | None = None
+        self.connection: Line | None = None
         self.session: AttachedSession | None = None
         self.lane: Lane | None = None
         self.is_over = self.is_leaving = False
@@ -62,7 +62,7 @@ class Session010:
         self.world.network.connect(self, plan.name, plan.source, self.world.listener)
         self.clock.after(LOGIN, self._has_logged_in)
 
-    def connected(self, connection: Connection) -> None:
+    def connected(self, connection: Line) -> None:
         self.connection = connection
         if self.is_over:
             connection.close()

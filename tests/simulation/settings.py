@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tests.simulation.sockets import Address
 from tests.simulation.story import Setup
+from tests.simulation.tls import Papers
 
 _ACTIONS = {
     "nack": "onDeny: {publish: nack}",
@@ -32,15 +33,18 @@ _NAMES = f"  names: {{exchanges: {{map: {{{_pairs(EXCHANGES)}}}}}, queues: {{pre
 _CHANGES = {"headers": _HEADERS, "names": _NAMES, "both": _HEADERS + _NAMES}
 
 
-def settings_of(setup: Setup, listener: Address, brokers: list[Address]) -> str:
+def settings_of(setup: Setup, listener: Address, brokers: list[Address], papers: Papers | None) -> str:
     endpoints = ", ".join(f'{{address: "{host}:{port}"}}' for host, port in brokers)
+    tls = f", tls: {papers.listener}" if papers is not None and setup.tls in ("clients", "both") else ""
     lines = [
-        f'listeners: [{{name: main, bind: "{listener[0]}:{listener[1]}"}}]',
+        f'listeners: [{{name: main, bind: "{listener[0]}:{listener[1]}"{tls}}}]',
         "upstreams:",
         "- name: brokers",
         f"  endpoints: [{endpoints}]",
         f"  connections: {setup.connections}",
     ]
+    if papers is not None and setup.tls in ("brokers", "both"):
+        lines.append(f"  tls: {papers.upstream}")
     if setup.version != "0-9-1":
         lines.append(f"  version: {'auto' if setup.is_found_out else setup.version}")
     if setup.connections == "pooled":
@@ -51,6 +55,9 @@ def settings_of(setup: Setup, listener: Address, brokers: list[Address]) -> str:
     if setup.health:
         lines += ["  health: {}", "  outliers: {}"]
     lines.append(f"limits: {{bufferHigh: {setup.buffer_high}, bufferLow: {setup.buffer_high // 4}}}")
+    if setup.shared:
+        redis = f'redis: "redis://10.7.0.1:6379", replicas: 2, whenAway: {setup.shared}'
+        lines.append(f"sharedLimits: {{{redis}}}")
     if setup.audit:
         lines.append("audit: {format: json}")
     return "\n".join(lines)
@@ -72,6 +79,7 @@ spec:
 """
         )
     if setup.rate:
+        per = "per: [user], shared: true" if setup.shared else "per: [connection]"
         documents.append(
             f"""apiVersion: amqpgate.io/v1alpha1
 kind: RatePolicy
@@ -79,7 +87,7 @@ metadata: {{name: rates}}
 spec:
   subjects: [{{user: "*"}}]
   limits:
-  - {{id: each, per: [connection], messages: {setup.rate}/s, burst: 2s}}
+  - {{id: each, {per}, messages: {setup.rate}/s, burst: 2s}}
 """
         )
     if setup.transform:

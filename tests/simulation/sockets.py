@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 from typing import Any
 
 Address = tuple[str, int]
@@ -24,7 +25,7 @@ def _address_of(name: object) -> Address:
     return host, int(port or 0)
 
 
-class GatewaySocket(socket.socket):
+class _Posing(socket.socket):
     """One connection's end in the gateway."""
 
     peer: Address = ("", 0)
@@ -49,6 +50,28 @@ class GatewaySocket(socket.socket):
         if option == socket.SO_ERROR and self.error:
             return self.error
         return super().getsockopt(level, option, *size)
+
+
+class GatewaySocket(_Posing):
+    """As it is made."""
+
+    #: What it has become, once there is TLS.
+    secured: SecuredSocket | None = None
+
+    @property
+    def descriptor(self) -> int:
+        """-1: it is closed."""
+        return self.fileno() if self.secured is None else self.secured.fileno()
+
+
+class SecuredSocket(_Posing, ssl.SSLSocket):
+    """With TLS."""
+
+    @classmethod
+    def _create(cls, sock: GatewaySocket, *what: Any, **more: Any) -> SecuredSocket:
+        made: SecuredSocket = super()._create(sock, *what, **more)  # type: ignore[misc]
+        made.peer, made.own, sock.secured = sock.peer, sock.own, made
+        return made
 
 
 class Listening(socket.socket):

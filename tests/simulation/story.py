@@ -42,6 +42,10 @@ class Setup:
     #: Of AMQP, by the brokers: "0-9-1", "0-10"; and whether the gateway has to find out.
     version: str = "0-9-1"
     is_found_out: bool = False
+    #: Who speaks TLS: "clients", "brokers", "both"; "": nobody does.
+    tls: str = ""
+    #: The rate is a user's, counted by a Redis; what holds while that is away: "local", "closed"; "": not so.
+    shared: str = ""
 
 
 @attrs.frozen
@@ -155,6 +159,10 @@ FAULTS: dict[str, tuple[int, str]] = {
     "drain gateway": (2, ""),
     "pause": (2, ""),
     "reload": (3, ""),
+    # Drawn apart, where there is TLS.
+    "certificates": (0, ""),
+    # Where limits are shared.
+    "restart redis": (0, ""),
 }
 
 
@@ -204,7 +212,41 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
         faults.append(
             Fault(round(at, 6), kind, target, round(random.choice((0.5, 5, 20, 70)) * random.random(), 3))
         )
-    return Story(seed, seconds, setup, clients, faults)
+    return _with_redis(_with_tls(Story(seed, seconds, setup, clients, faults)))
+
+
+def _with_tls(story: Story) -> Story:
+    """With TLS, or as it is: what else is in it is the same."""
+    random = Random(f"{story.seed}/tls")
+    tls = random.choice(("", "", "", "clients", "brokers", "both"))
+    faults = list(story.faults)
+    if tls in ("clients", "both") and random.random() < 0.5:
+        for _ in range(random.randint(1, 4)):
+            at = round(0.9 * story.seconds * random.random(), 6)
+            faults.append(Fault(at, "certificates", "", random.choice((0.0, 0.5, 5.0))))
+    setup = attrs.evolve(story.setup, tls=tls)
+    return attrs.evolve(story, setup=setup, faults=sorted(faults, key=lambda fault: fault.at))
+
+
+def _with_redis(story: Story) -> Story:
+    """With shared limits, or as it is."""
+    random = Random(f"{story.seed}/redis")
+    if not story.setup.rate or random.random() < 0.5:
+        return story
+    faults = [
+        *story.faults,
+        *(
+            Fault(
+                round(0.9 * story.seconds * random.random(), 6),
+                "restart redis",
+                random.choice(("", "forgets")),
+                round(random.choice((0.5, 5, 70)) * random.random(), 3),
+            )
+            for _ in range(random.randint(0, 4))
+        ),
+    ]
+    setup = attrs.evolve(story.setup, shared=random.choice(("local", "closed")))
+    return attrs.evolve(story, setup=setup, faults=sorted(faults, key=lambda fault: fault.at))
 
 
 #: Versions of AMQP that have the methods of 0-9-1, as often as each is drawn.

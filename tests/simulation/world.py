@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from amqpgate.config import parse
+from amqpgate.gateway.limits import distributed
 from amqpgate.policy.loader import load_folder
 from tests.simulation import audit, faults, seams
 from tests.simulation.broker import Broker
@@ -24,8 +25,10 @@ from tests.simulation.life import Life
 from tests.simulation.logged import Logged
 from tests.simulation.network import Network
 from tests.simulation.publisher import Publisher
+from tests.simulation.redis import Redis
 from tests.simulation.settings import ADDED, EXCHANGES, PREFIX, policies_of, settings_of
 from tests.simulation.story import ClientPlan, Story
+from tests.simulation.tls import Papers
 
 LISTENER = ("10.9.0.1", 5672)
 BROKERS = {"a": ("10.8.0.1", 5672), "b": ("10.8.0.2", 5672)}
@@ -66,7 +69,9 @@ class World:
         self.network = Network(
             self.clock, story.seed, latency=setup.latency, cutting=setup.cutting, buffers=setup.buffers
         )
+        self.redis = Redis(self.clock, setup.latency)
         seams.enter(self.clock, story.seed, self.network, setup.looks, setup.lag_looks)
+        distributed.client_of = self.redis.connected  # type: ignore[assignment]
         self.audited, self.logged = audit.enter(), Logged()
         self.brokers: dict[str, Broker] = {}
         for name in "ab"[: setup.brokers]:
@@ -89,7 +94,17 @@ class World:
             text = policies_of(setup)
             Path(folder, "policies.yaml").write_text(text)
             self.policies = load_folder(Path(folder))
-        self.settings = parse(settings_of(setup, LISTENER, [BROKERS[name] for name in self.brokers]), {})
+        addresses = [BROKERS[name] for name in self.brokers]
+        #: With TLS: of a folder that is there as long as the world is.
+        self.papers: Papers | None = None
+        self._folder = tempfile.TemporaryDirectory() if setup.tls else None
+        if self._folder is not None:
+            self.papers = self.network.papers = Papers(
+                Path(self._folder.name), [host for host, _ in addresses]
+            )
+            self.network.tls_clients = setup.tls in ("clients", "both")
+            self.network.tls_brokers = setup.tls in ("brokers", "both")
+        self.settings = parse(settings_of(setup, LISTENER, addresses, self.papers), {})
 
     # -- what the models ask -----------------------------------------------------------------------
 
@@ -114,7 +129,10 @@ class World:
             # A pool answers for the broker, and a translator of 0-10 ahead of it: it has heard all some time
             # later, unless its connection is lost.
             until = self.clock.now + _LATER
-            self.clock.at(until, lambda: self.ledger.closed(lane) if self.trouble < until - _LATER else None)
+            self.clock.at(
+                until,
+                lambda: self.ledger.closed(lane, by_broker=True) if self.trouble < until - _LATER else None,
+            )
 
     def may_deny(self, user: str, code: int) -> bool:
         if code == 403:
@@ -128,7 +146,10 @@ class World:
     # -- the gateway -------------------------------------------------------------------------------
 
     def start_gateway(self) -> None:
-        if self.life is None and not self.is_over:
+        if self.papers is not None and self.papers.shown is None:
+            # It would say so, and end.
+            self.clock.after(1.0, self.start_gateway)
+        elif self.life is None and not self.is_over:
             self.lives += 1
             self.tell(f"the gateway starts, life {self.lives}")
             self.life = Life(self.settings, self.policies, self.clock)
@@ -139,6 +160,11 @@ class World:
             self.life.kill()
 
     # -- all of it ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Leave no files."""
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def run(self) -> None:
         """Play it to its end. Raises `Violation`, and whatever the gateway raises."""

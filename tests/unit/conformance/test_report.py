@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree
 
+import attrs
 import pytest
 
 from amqpgate.conformance.case import VERDICTS, CaseResult, CaseSection, Verdict
 from amqpgate.conformance.report import machine, page, text
-from amqpgate.conformance.report.summary import ConformanceRun
+from amqpgate.conformance.report.summary import ConformanceRun, wanted
 from amqpgate.conformance.talk import Talk
 
 SECTION = CaseSection("queue", "Queues", Talk)
@@ -59,6 +60,24 @@ def test_lines_tell_what_is_not_obeyed() -> None:
         "  0-9-1  1 obeys, 1 deviates",
         "1 count against it",
     ]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "words"),
+    [
+        (("channel.close 404",), "channel.close 404"),
+        (("connection.close 504", "connection.close 501"), "connection.close 501 or 504"),
+        (
+            ("connection.close 50?", "connection.close 541", "hangs up"),
+            "connection.close 50x or 541, or hangs up",
+        ),
+        (("exception *",), "exception of any kind"),
+        (("1 message", "313"), "1 message, or 313"),
+    ],
+)
+def test_what_is_allowed_is_told_in_words(patterns: tuple[str, ...], words: str) -> None:
+    one = result("deviates")
+    assert wanted(attrs.evolve(one, case=attrs.evolve(one.case, obeys=patterns))) == words
 
 
 def test_json() -> None:

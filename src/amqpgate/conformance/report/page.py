@@ -63,6 +63,11 @@ def _parts(run: ConformanceRun, sections: Iterable[RuleSection]) -> Iterator[str
         f"<p>{_text(run.product)}; {len(run.results)} cases in {run.seconds:.1f} s; "
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC; amqpgate {__version__}</p>"
     )
+    yield (
+        "<p>Each case is one rule of the specification, and a short conversation about it. Below its name "
+        "stands the section, of the specification of that version. <code>amqpgate conformance</code> (from "
+        "<code>pip install amqpgate</code>) plays one again with <code>--section NAME</code>.</p>"
+    )
     yield "<table><tr><th>version" + "".join(f"<th class='count'>{one}" for one in VERDICTS) + "<th></tr>"
     for version, counts in run.counts().items():
         cells = "".join(_count(counts[verdict]) for verdict in VERDICTS)
@@ -96,7 +101,7 @@ def _table(results: Iterable[CaseResult]) -> Iterator[str]:
     for one in results:
         case = one.case
         yield (
-            f"<tr><td>{one.version}<td><code>{_text(case.id)}</code><br>"
+            f"<tr><td>{one.version}<td><code>{_text(case.id).replace('.', '.<wbr>')}</code><br>"
             f"<span class='soft'>{_text(case.section)}, {case.strength}</span>"
             f"<td>{_text(case.title)}<td class='{_class(one.verdict)}'>{_text(one.said)}"
             f"<td>{_text(wanted(one))}</tr>"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import attrs
 
 from amqpgate.conformance.case import KNOWN, VERDICTS, CaseResult, Verdict
 from amqpgate.conformance.versions import Name
+
+#: A reply code as a pattern has it.
+_CODE: Final = re.compile("[0-9]{2}[0-9?]")
 
 
 @attrs.frozen
@@ -48,5 +53,17 @@ def not_obeyed(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 
 def wanted(result: CaseResult) -> str:
-    """What the rule allows, in words."""
-    return " or ".join(result.case.obeys)
+    """What the rule allows, in words: of an answer with several codes all at once, and 50x for 500 to 509."""
+    answers: dict[str, list[str]] = {}
+    for pattern in result.case.obeys:
+        answer, _, code = pattern.rpartition(" ")
+        if answer and _CODE.fullmatch(code):
+            answers.setdefault(answer, []).append(code.replace("?", "x"))
+        else:
+            answers.setdefault(pattern.replace(" *", " of any kind"), [])
+    return ", or ".join(f"{answer} {_one_of(codes)}".rstrip() for answer, codes in answers.items())
+
+
+def _one_of(codes: Sequence[str]) -> str:
+    *others, last = sorted(codes) or [""]
+    return f"{', '.join(others)} or {last}" if others else last
