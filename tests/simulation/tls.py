@@ -206,7 +206,9 @@ class Secured:
         if self._waiting is not None:
             self._waiting.append(data)
             return
-        self._tls.write(data)
+        # The other end may have said that it hears no more.
+        with contextlib.suppress(ssl.SSLZeroReturnError):
+            self._tls.write(data)
         self._flush()
 
     def close(self) -> None:

@@ -53,6 +53,10 @@ class FlowControl:
         gives_back = _gives_back(self.crossing)
         self._holder = DeliveryHolder(self.flows, gives_back, self.tells_broker, self.resize, self.is_sending)
 
+    def release(self) -> None:
+        """The session is over: what leads back here, or to it, is nobody's any more."""
+        del self._holder, self.tells_broker
+
     def flow(self, channel: int, *, active: bool) -> bool:
         """The client wants deliveries, or none: whether that has been done here."""
         if not active and not self.stops_channels:

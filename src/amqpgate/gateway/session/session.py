@@ -247,7 +247,9 @@ class Session:
         self.session_policies.release()
         self.relay.up.use_flows(False)
         self.relay.down.use_flows(False)
-        self.bridge = None
+        if self.bridge is not None:
+            self.bridge.release()
+            self.bridge = None
         if not self.upstream.is_transparent:
             # What it was to its pool leads back to it.
             self.upstream = OwnUpstream(self.relay)

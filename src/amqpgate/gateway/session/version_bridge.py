@@ -114,6 +114,11 @@ class VersionBridge:
         if not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack):
             self.relay.up.shows_nacks = True
 
+    def release(self) -> None:
+        """The session is over: what does its work, and leads back here, is nobody's any more."""
+        self.flow_control.release()
+        del self.crossing, self.flow_control, self.old_clients
+
     @property
     def refuses_immediate(self) -> bool:
         """Whether a publish with immediate is refused here: RabbitMQ would close the whole connection."""

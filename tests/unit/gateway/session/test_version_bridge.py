@@ -25,8 +25,12 @@ from amqpgate.wire.generated import v0_8, v0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Field, Table
+from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Opens, Stage, open_channel
+from tests.unit.gateway.memory import in_memory, uncollected
+
+__all__ = ["uncollected"]
 
 SERVER = Role.SERVER
 MakeStage = Callable[..., Stage]
@@ -67,6 +71,23 @@ def test_closes_of_the_connection_have_each_versions_ids(
         talker.close()
     stage.running.wait_idle()
     assert stage.running.outcomes() == {"closed": 1}
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_what_a_bridge_was_is_no_cycle(stage: Stage, opens: Opens) -> None:
+    """Python may not look for those for hours, and memory rises meanwhile."""
+
+    def visits(count: int) -> None:
+        for _ in range(count):
+            client, broker = opens(stage, LEGACY_CLIENT, RABBITMQ_0_9_1)
+            client.reset()
+            broker.expect(amqp.ConnectionClose)
+            broker.say(amqp.ConnectionCloseOk())
+        stage.running.wait_idle()
+
+    visits(2)
+    visits(5)
+    eventually(lambda: in_memory()["VersionBridge"] < 2 and in_memory()["Session"] < 2)
 
 
 @nine
