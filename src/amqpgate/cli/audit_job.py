@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, tzinfo
@@ -24,7 +25,6 @@ from amqpgate.cli.failures import WRONG, Failure
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
-    from rich.status import Status
     from sqlframe.duckdb import DuckDBSession
 
     from amqpgate.pipeline.contract import Skipped
@@ -184,7 +184,7 @@ class Running:
         options: Options,
         session: SparkSession | DuckDBSession,
         source: str | RecordSource,
-        status: Status,
+        tell: Callable[[str], None],
         facts: RunFacts,
     ) -> None:
         self.options = options
@@ -194,7 +194,7 @@ class Running:
         self.folder = source
         #: Parquet that was read.
         self.files: list[str] = []
-        self._status = status
+        self._tell = tell
 
     @property
     def spark(self) -> SparkSession:
@@ -203,7 +203,7 @@ class Running:
 
     def step(self, text: str) -> None:
         """What happens from now on."""
-        self._status.update(text)
+        self._tell(text)
 
     def read(self, sort: Sort, leave_out: Container[str] = frozenset()) -> RecordTable:
         """The records that the options choose, but of Parquet files of these names. What cannot be read is
@@ -366,8 +366,6 @@ def running(
 
     ``output``: the folder that it writes, where no option says so.
     """
-    from rich.console import Console
-
     with needed():
         from amqpgate.pipeline import frames
         from amqpgate.pipeline.engines import choose
@@ -377,10 +375,10 @@ def running(
     with (
         told(options, None if output is None else str(output)) as facts,
         failing(),
-        Console(stderr=True).status("looking") as status,
+        _progress() as tell,
         ExitStack() as stack,
     ):
-        source = source_of(options.folder, options.master, stack, status.update)
+        source = source_of(options.folder, options.master, stack, tell)
         if options.settings.get(_ZONE, "UTC") != "UTC":
             raise PipelineError(f"--conf {_ZONE}: answers are UTC; usage by local days has --timezone")
         is_sparks = only_spark or follow or options.master is not None or bool(options.settings)
@@ -388,7 +386,19 @@ def running(
         stack.enter_context(frames.engine(engine))
         facts.runs_on(engine)
         start = _start_local if engine == "local" else _start_spark
-        yield start(options, source, status, stack, facts)
+        yield start(options, source, tell, stack, facts)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """What tells a terminal which step a job is at, and others nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("looking") as status:
+        yield status.update
 
 
 @contextmanager
@@ -403,7 +413,11 @@ def failing() -> Iterator[None]:
 
 
 def _start_local(
-    options: Options, source: str | RecordSource, status: Status, stack: ExitStack, facts: RunFacts
+    options: Options,
+    source: str | RecordSource,
+    tell: Callable[[str], None],
+    stack: ExitStack,
+    facts: RunFacts,
 ) -> Running:
     with needed():
         from amqpgate.pipeline.without_pandas import leave_out_pandas
@@ -412,18 +426,22 @@ def _start_local(
         from amqpgate.pipeline import local
     session = local.start()
     stack.callback(session.stop)
-    run = Running(options, session, source, status, facts)
+    run = Running(options, session, source, tell, facts)
     stack.enter_context(local.explained(run.files))
     return run
 
 
 def _start_spark(
-    options: Options, source: str | RecordSource, status: Status, stack: ExitStack, facts: RunFacts
+    options: Options,
+    source: str | RecordSource,
+    tell: Callable[[str], None],
+    stack: ExitStack,
+    facts: RunFacts,
 ) -> Running:
-    status.update("starting Spark")
+    tell("starting Spark")
     with needed():
         from amqpgate.pipeline import spark
     # It ends with this process.
     session = spark.start(options.master, options.settings)
     stack.enter_context(spark.explained("Spark"))
-    return Running(options, session, source, status, facts)
+    return Running(options, session, source, tell, facts)

@@ -36,10 +36,11 @@ class Skipped:
 
 @attrs.frozen
 class Look:
-    """What a file has, or why it is left out."""
+    """What a file has, or why it is left out. Only one that is read has its ``columns``."""
 
     versions: Versions = attrs.field(factory=Counter)
     why: str | None = None
+    columns: frozenset[str] = frozenset()
 
 
 @cache
@@ -60,7 +61,7 @@ def look_into(source: str | pa.Buffer, sort: Sort, *, widened: bool = False) -> 
                     return Look(versions)
             if why := misfit(file.schema_arrow, sort, widened=widened) or _without_value(file, sort):
                 return Look(why=why)
-            return Look(versions)
+            return Look(versions, columns=frozenset(names))
     except (pa.ArrowException, OSError):
         return Look(why="is cut off or damaged")
 

@@ -17,6 +17,7 @@ import attrs
 from amqpgate.pipeline.contract import Look, Skipped, look_into
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.frames import F
+from amqpgate.pipeline.pages import damage
 from amqpgate.records import SCHEMA_VERSION, Sort
 
 if TYPE_CHECKING:
@@ -190,6 +191,18 @@ def look_into_all(paths: Iterable[str], sort: Sort, *, widened: bool = False) ->
                 strict=True,
             )
         )
+
+
+def refuse_damaged(paths: Iterable[str]) -> None:
+    """Raises ``PipelineError`` if a page of one of these Parquet files of this machine is not as it was
+    written."""
+    here = list(paths)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = pool.map(lambda path: damage(path.removeprefix(LOCAL)), here)
+        if wrong := next(
+            ((path, why) for path, why in zip(here, found, strict=True) if why is not None), None
+        ):
+            raise PipelineError(f"{wrong[0]} is damaged: {wrong[1]}")
 
 
 def skipped_of(seen: Mapping[str, Look]) -> tuple[Skipped, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
 import duckdb
 import pyarrow
-import pyarrow.dataset
+import sqlframe.base.util
 from sqlframe.duckdb import DuckDBSession
 
 from amqpgate.pipeline.contract import is_whole
@@ -22,9 +23,22 @@ if TYPE_CHECKING:
 
     Batches = Iterator[pyarrow.RecordBatch]
 
+#: What SQLFrame, and DuckDB, call the types of columns.
+_SQL: Final = {
+    "string": ("string", "VARCHAR"),
+    "int16": ("smallint", "SMALLINT"),
+    "int64": ("bigint", "BIGINT"),
+    "bool": ("boolean", "BOOLEAN"),
+    "timestamp[us, tz=UTC]": ("timestamp", "TIMESTAMPTZ"),
+    "binary": ("binary", "BLOB"),
+}
 #: Rows of a batch that a function of Python gets.
 _BATCH: Final = 10_000
 _numbers = itertools.count()
+
+
+# SQLFrame's own looks among all dialects of sqlglot, and loads them for that.
+sqlframe.base.util.dialect_to_string = lambda dialect: type(dialect).__name__.lower()
 
 
 @contextmanager
@@ -57,12 +71,38 @@ def frame_of(session: DuckDBSession, table: pyarrow.Table | pyarrow.RecordBatchR
     return cast("DataFrame", session.table(name))
 
 
-def register(session: DuckDBSession, rows: pyarrow.dataset.Dataset) -> DataFrame:
-    """What is in files, read by each plan that needs it."""
+def files_of(
+    session: DuckDBSession, files: Iterable[tuple[str, frozenset[str]]], rows: pyarrow.Schema
+) -> DataFrame:
+    """What is in Parquet files, of each its path and its columns, read by each plan that needs it. A column
+    that a file does not have is null. Raises ``PipelineError`` for a path that DuckDB cannot be told."""
+    alike: dict[frozenset[str], list[str]] = {}
+    for path, names in files:
+        alike.setdefault(names.intersection(rows.names), []).append(_literal(path))
+    parts = (
+        f"SELECT {', '.join(_column(field, names) for field in rows)} "  # noqa: S608 - all of it is quoted
+        f"FROM read_parquet([{', '.join(paths)}], hive_partitioning = false)"
+        for names, paths in alike.items()
+    )
     name = f"files_{next(_numbers)}"
-    session._conn.register(f"{name}_arrow", rows)
-    session._conn.execute(f"CREATE VIEW {name} AS SELECT * FROM {name}_arrow")  # noqa: S608 - both are ours
+    session._conn.execute(f"CREATE VIEW {name} AS {' UNION ALL '.join(parts)}")
+    # SQLFrame would ask DuckDB, and translate each answer twice.
+    session.catalog.add_table(name, {field.name: _SQL[str(field.type)][0] for field in rows})
     return cast("DataFrame", session.table(name))
+
+
+def _column(field: pyarrow.Field, names: frozenset[str]) -> str:
+    value = f'"{field.name}"' if field.name in names else "NULL"
+    return f'CAST({value} AS {_SQL[str(field.type)][1]}) AS "{field.name}"'
+
+
+def _literal(path: str) -> str:
+    """A path that DuckDB takes by its letters, and not for a pattern."""
+    if re.search(r"[*?\[]", path):
+        if "\\" in path:
+            raise PipelineError(f"{path} has a backslash, and one of * ? [, in its name: use --engine spark")
+        path = re.sub(r"([*?\[])", r"[\1]", path)
+    return "'" + path.replace("'", "''") + "'"
 
 
 def computed(frame: DataFrame) -> DataFrame:

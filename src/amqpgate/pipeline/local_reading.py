@@ -7,7 +7,6 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, cast
 
 import pyarrow
-import pyarrow.dataset
 
 from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.errors import PipelineError
@@ -18,12 +17,13 @@ from amqpgate.pipeline.folders import (
     Span,
     chosen,
     look_into_all,
+    refuse_damaged,
     refuse_later,
     skipped_of,
     within,
 )
 from amqpgate.pipeline.json_lines import read_lines
-from amqpgate.pipeline.local import frame_of, register
+from amqpgate.pipeline.local import files_of, frame_of
 from amqpgate.pipeline.places import local_files
 from amqpgate.records import TABLES, Sort, arrow_schema
 
@@ -64,10 +64,10 @@ def read(
     schema = arrow_schema(TABLES[sort])
     tables = []
     if whole:
-        names = [path.removeprefix(LOCAL) for path in whole]
-        options = pyarrow.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-        parquets = pyarrow.dataset.ParquetFileFormat(default_fragment_scan_options=options)
-        tables.append(register(session, pyarrow.dataset.dataset(names, schema=schema, format=parquets)))
+        refuse_damaged(whole)
+        tables.append(
+            files_of(session, [(path.removeprefix(LOCAL), seen[path].columns) for path in whole], schema)
+        )
     if rows or not whole:
         tables.append(frame_of(session, pyarrow.Table.from_pylist(rows, schema)))
     frame = tables[0] if len(tables) == 1 else tables[0].unionByName(tables[1])

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from sqlframe.duckdb import DuckDBSession
 
 from amqpgate.pipeline.compact import compact
 from amqpgate.pipeline.contract import Look, look_into, required
@@ -168,6 +169,28 @@ def test_one_bit_that_is_wrong_ends_the_job_and_is_named(plans: Plans, tmp_path:
         path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
         with pytest.raises(PipelineError, match=f"{path}"), plans.explained([f"file://{path}"]):
             plans.rows_of(plans.read(tmp_path, "usage"))
+
+
+def test_folders_are_read_by_the_letters_of_their_names(duck: DuckDBSession, tmp_path: Path) -> None:
+    """A pattern would find the files of its neighbours, too."""
+    plans = Plans("local", duck)
+    names = ["a?b", "acb", "[a-c]?b", "it's", "**", "back\\slash", '"quoted" ; --', "{a,b}"]
+    for number, name in enumerate(names):
+        write(tmp_path / name, "usage", table_of("usage", [usage(f"{number}", START)]))
+    found = [[row.record_id for row in plans.rows_of(plans.read(tmp_path / name, "usage"))] for name in names]
+    assert found == [[f"{number}"] for number in range(len(names))]
+    write(tmp_path / "back\\slash?", "usage", table_of("usage", [usage("none", START)]))
+    with pytest.raises(PipelineError, match="use --engine spark"):
+        plans.read(tmp_path / "back\\slash?", "usage")
+
+
+def test_files_that_lack_later_columns_are_read_beside_others(duck: DuckDBSession, tmp_path: Path) -> None:
+    plans = Plans("local", duck)
+    whole = table_of("usage", [usage("new", START, largest_body=7)])
+    write(tmp_path, "usage", whole)
+    write(tmp_path, "usage", whole.drop_columns(["largest_body", "token"]), gateway="old")
+    rows = plans.rows_of(plans.read(tmp_path, "usage"))
+    assert sorted((row.largest_body is None, row.token) for row in rows) == [(False, None), (True, None)]
 
 
 def _parquet_of_gateway(folder: Path, table: pa.Table) -> Path:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from amqpgate.pipeline.frames import F, begin_of, local_begin_of, window
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, GroupedData
+    from pyspark.sql import DataFrame
 
 #: The columns of ``usage_by``. ``published`` is what the principal sent, ``delivered`` what it got (also by
 #: basic.get, and returned messages), ``refused`` what policies denied; all in messages. Bytes are of bodies.
@@ -32,9 +32,9 @@ def usage_by(
     A record counts where its window began. Days and months are those of the time zone. ``usage`` may be a
     stream with a watermark for ``window_start``, but for months and for other zones than UTC.
     """
-    refused = F.col("verdict") == "deny"
-    refused = F.coalesce(refused, F.lit(False))
+    refused = F.coalesce(F.col("verdict") == "deny", F.lit(False))
     sent, got = F.col("operation").isin(*_SENT), F.col("operation").isin(*_GOT)
+    # Each step of a plan costs DuckDB's frames as much as thousands of records: there are as few as can be.
     minutes = (
         usage.filter(sent | got)
         .groupBy(window("window_start", "minute"), *_WHO)
@@ -45,33 +45,22 @@ def usage_by(
             F.sum(F.when(got & ~refused, F.col("bytes")).otherwise(0)).alias("delivered_bytes"),
             F.sum(F.when(refused, F.col("messages")).otherwise(0)).alias("refused"),
         )
-        .withColumns(
-            {
-                "peak_messages_per_second": (F.col("published") + F.col("delivered")) / 60,
-                "peak_bytes_per_second": (F.col("published_bytes") + F.col("delivered_bytes")) / 60,
-            }
-        )
     )
+    peaks = {
+        "peak_messages_per_second": (F.col("published") + F.col("delivered")) / 60,
+        "peak_bytes_per_second": (F.col("published_bytes") + F.col("delivered_bytes")) / 60,
+    }
+    if per == "minute":
+        return minutes.select(
+            begin_of("window").alias("start"),
+            *_WHO,
+            *_SUMS,
+            *(peak.alias(name) for name, peak in peaks.items()),
+        )
+    aggregates = [F.sum(name).alias(name) for name in _SUMS]
+    aggregates += [F.max(peak).alias(name) for name, peak in peaks.items()]
     if per == "month" or (per == "day" and zone != "UTC"):
         begun = minutes.withColumn("begun", begin_of("window"))
-        minutes = _summed(begun.groupBy(local_begin_of("begun", per, zone).alias("start"), *_WHO))
-    elif per == "minute":
-        minutes = minutes.withColumn("start", begin_of("window"))
-    else:
-        minutes = _summed(minutes.groupBy(window("window", per), *_WHO)).withColumn(
-            "start", begin_of("window")
-        )
-    return minutes.select(
-        "start",
-        *_WHO,
-        *_SUMS,
-        "peak_messages_per_second",
-        "peak_bytes_per_second",
-    )
-
-
-def _summed(minutes: GroupedData) -> DataFrame:
-    return minutes.agg(
-        *(F.sum(name).alias(name) for name in _SUMS),
-        *(F.max(name).alias(name) for name in ("peak_messages_per_second", "peak_bytes_per_second")),
-    )
+        return begun.groupBy(local_begin_of("begun", per, zone).alias("start"), *_WHO).agg(*aggregates)
+    spans = minutes.groupBy(window("window", per), *_WHO).agg(*aggregates)
+    return spans.select(begin_of("window").alias("start"), *_WHO, *_SUMS, *peaks)
