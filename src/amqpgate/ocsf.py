@@ -25,6 +25,7 @@ OcsfEvent: TypeAlias = "dict[str, object]"
 _AUTHENTICATION: Final = (3, 3002)
 _API: Final = (6, 6003)
 _DATASTORE: Final = (6, 6005)
+_NAMES: Final = {3002: "authentication", 6003: "api_activity", 6005: "datastore_activity"}
 _LOGON, _LOGOFF = 1, 2
 _READ, _WRITE = 1, 5
 _OTHER: Final = 99
@@ -77,6 +78,11 @@ def ocsf_of(sort: Sort, row: RecordRow) -> OcsfEvent:
         | {"api": {"operation": did, "service": {"name": "AMQP"}}}
         | ({"resources": resources} if resources else {})
     )
+
+
+def class_name(event: OcsfEvent) -> str:
+    """The name of its class, as the schema has it: ``api_activity``."""
+    return _NAMES[cast("int", event["class_uid"])]
 
 
 def _typed(place: tuple[int, int], activity: int) -> OcsfEvent:

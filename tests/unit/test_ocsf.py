@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from ocsf_json_schema import OcsfJsonSchemaEmbedded, get_ocsf_schema
 
-from amqpgate.pipeline.jobs.ocsf import BODY, VERSION, ocsf_of
+from amqpgate.ocsf import BODY, VERSION, ocsf_of
 from amqpgate.records import EventKind, Record
 from tests.support.audit_records import START, Traffic, event, table_of, usage, write
 from tests.support.audit_verbs import audit_locally
