@@ -97,7 +97,12 @@ def _typed(place: tuple[int, int], activity: int) -> OcsfEvent:
 
 def _common(sort: Sort, row: RecordRow, kind: str) -> OcsfEvent:
     time = cast("datetime", row["time"] if sort == "events" else row["first"])
-    source = {"ip": row["source"]} if row["source"] else {"name": "Unknown"}
+    user, source = _user(row), {"ip": row["source"]} if row["source"] else {"name": "Unknown"}
+    detail = _parsed(cast("str", row["detail"])) if kind == "admin" and row["detail"] else None
+    if isinstance(detail, dict):
+        # No session's: it says itself who it was.
+        user = {"name": str(detail["by"]), "type_id": 0} if "by" in detail else user
+        source = {"ip": str(detail["address"])} if detail.get("address", "-") != "-" else source
     event: OcsfEvent = {
         "time": _millis(time),
         "metadata": {
@@ -109,7 +114,7 @@ def _common(sort: Sort, row: RecordRow, kind: str) -> OcsfEvent:
             "log_provider": row["gateway"],
         },
         "severity_id": 2 if kind == "denied" else 1,
-        "actor": {"user": _user(row)} | _session(row),
+        "actor": {"user": user} | _session(row),
         "src_endpoint": source,
         "unmapped": _unmapped(row),
     }

@@ -112,18 +112,16 @@ def test_every_record_is_everywhere_though_a_broker_is_killed_in_between(
         )
         gateway.start()
         try:
-            for _ in range(3):
-                traffic(gateway, 100)
-            eventually(lambda: of_sinks(gateway).get(("amqp", "written"), 0) > 300)
-            traffic(gateway, 300)
+            traffic(gateway, 100)
+            eventually(lambda: of_sinks(gateway)["amqp", "written"] > 100, timeout=120)
+            traffic(gateway, 100)
             events.kill()
             for _ in range(3):
-                traffic(gateway, 300)
+                traffic(gateway, 100)
             events.start()
-            traffic(gateway, 100)
-            eventually(
-                lambda: of_sinks(gateway)["amqp", "written"] == of_sinks(gateway)["otlp", "written"] > 1900
-            )
+            traffic(gateway, 50)
+            # Tries are up to 8 s apart by now.
+            eventually(lambda: len(set(of_sinks(gateway).values()) - {0.0}) == 1, timeout=120)
         finally:
             ended = gateway.stop()
         assert "Traceback" not in ended.log
@@ -131,7 +129,7 @@ def test_every_record_is_everywhere_though_a_broker_is_killed_in_between(
         wanted = {
             str(one["record_id"]) for sort in ("events", "usage") for one in records(tmp_path / "audit", sort)
         }
-        assert len(wanted) > 1900
+        assert len(wanted) > 550
         messages = taken(events)
         assert set(messages) == wanted
         assert {number for _, number in search.documents} == wanted
@@ -150,7 +148,7 @@ def test_one_that_hangs_delays_neither_clients_nor_the_end(rabbitmq: RabbitMQ, t
         gateway.start()
         try:
             traffic(gateway, 200)
-            eventually(lambda: of_sinks(gateway)["otlp", "written"] > 200)
+            eventually(lambda: of_sinks(gateway)["otlp", "written"] > 200, timeout=120)
             assert of_sinks(gateway)["openSearch", "written"] == 0
             began = time.monotonic()
         finally:
@@ -173,10 +171,12 @@ def test_a_full_queue_is_not_ready_and_holds_new_clients_up_until_there_is_room(
             channel = client.channel()
             for number in range(400):
                 channel.basic_publish("", f"secret.{number}", b"x")
-            eventually(lambda: gateway.get("/readyz")[0] == 503)
+            eventually(lambda: gateway.get("/readyz")[0] == 503, timeout=60)
             search.always = 200
-            eventually(lambda: gateway.get("/readyz")[0] == 200)
-            eventually(lambda: sum("denied" in str(one) for one in search.of("amqpgate-audit")) >= 400)
+            eventually(lambda: gateway.get("/readyz")[0] == 200, timeout=60)
+            eventually(
+                lambda: sum("denied" in str(one) for one in search.of("amqpgate-audit")) >= 400, timeout=60
+            )
             client.close()
             traffic(gateway, 1)
         finally:

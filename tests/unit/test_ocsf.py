@@ -77,6 +77,15 @@ def test_a_denial() -> None:
     assert told(event("g-2", "shadow", START, **ORIGIN, **columns))["status"] == "Success"
 
 
+def test_an_operator() -> None:
+    detail = '{"action": "pause", "address": "10.0.0.7", "by": "token"}'
+    paused = told(event("g-1", "admin", START, detail=detail))
+    assert (paused["actor"]["user"]["name"], paused["src_endpoint"]) == ("token", {"ip": "10.0.0.7"})
+    assert (paused["activity_id"], paused["unmapped"]["detail"]["action"]) == (3, "pause")
+    nobody = told(event("g-2", "admin", START, detail='{"action": "reload", "by": "signal"}'))
+    assert nobody["src_endpoint"] == {"name": "Unknown"}
+
+
 def test_messages() -> None:
     sent = told(usage("1", START, 60, exchange="orders", routing_key="a.b", source="::1"))
     assert (sent["class_uid"], sent["activity_id"], sent["count"]) == (6005, 5, 60)
