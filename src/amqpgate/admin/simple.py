@@ -123,7 +123,9 @@ class SimpleServer:
                 is_known = is_trusted(request.headers, self.rules.token)
             bears_token = is_known and self.rules is not None and self.rules.token is not None
             with asked_by(bears_token=bears_token, address=address):
-                told = await self.endpoints[request.method, request.path](Asked(is_known, request.body))
+                told = await self.endpoints[request.method, request.path](
+                    Asked(is_known, request.body, request.headers.get("accept", ""))
+                )
         except Refused as refused:
             if request.method not in SAFE:
                 tell_refusal(request.method, request.path, refused.status, address)

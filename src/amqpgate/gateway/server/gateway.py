@@ -216,6 +216,6 @@ class Gateway:
         """What the metrics are read from."""
         return await self.scraper.totals()
 
-    async def metrics_text(self) -> bytes:
-        """The metrics in Prometheus' text format."""
-        return await self.scraper.text()
+    async def metrics_text(self, *, is_open: bool = False) -> bytes:
+        """The metrics in Prometheus' text format, or in OpenMetrics', with exemplars."""
+        return await (self.scraper.open_text() if is_open else self.scraper.text())
