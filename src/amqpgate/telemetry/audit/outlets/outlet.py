@@ -32,8 +32,6 @@ _ASKED: Final = 60.0
 #: So many records are made ready at once. Then the interpreter is left to the relay for as long as it took.
 _AT_ONCE: Final = 32
 _REST: Final = 0.005
-#: What a record is that cannot be made ready.
-_UNWRITABLE = (TypeError, ValueError, OverflowError)
 
 
 class _StoppedError(Exception):
@@ -148,7 +146,8 @@ class Outlet:
         """Its records; those that cannot be written at all are lost, alone."""
         try:
             return self._made(piece)
-        except _UNWRITABLE:
+        except Exception:
+            # Of whatever it comes: a defect costs the records that show it, and not the thread.
             if piece.clean():
                 return self._ready(piece)
             if piece.length > 1:

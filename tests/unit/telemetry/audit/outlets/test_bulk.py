@@ -12,8 +12,11 @@ import trustme
 
 from amqpgate.config import Audit, HttpUrl
 from amqpgate.config.audit_sinks import AuditOtlp
+from amqpgate.ocsf import OcsfEvent
 from amqpgate.telemetry.audit.log import AuditLog
+from amqpgate.telemetry.audit.outlets import bulk as outlets_bulk
 from amqpgate.telemetry.audit.outlets.counts import OutletCounts
+from amqpgate.telemetry.audit.outlets.receiver import Ready
 from amqpgate.yamldoc import FilePath, Seconds, Secret
 from tests.support.bulk import BulkReceiver, Manner
 from tests.support.otlp import Collector
@@ -208,6 +211,25 @@ def test_a_certificate_that_nobody_knows_is_not_trusted(
         with log_of(open_search=search(receiver.url, ca=FilePath(tmp_path / "ours"))) as log:
             record_some(log, 1)
         assert len(receiver.of(INDEX)) == 2
+
+
+def test_a_record_that_cannot_be_sent_is_lost_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ready = outlets_bulk.BulkReceiver.ready
+
+    def broken(self: outlets_bulk.BulkReceiver, event: OcsfEvent) -> Ready:
+        if "'routing_key': '7'" in str(event):
+            raise KeyError("defect")
+        return ready(self, event)
+
+    monkeypatch.setattr(outlets_bulk.BulkReceiver, "ready", broken)
+    with BulkReceiver() as receiver:
+        with log_of(open_search=search(receiver.url)) as log:
+            record_some(log, 20)
+        assert (of(log).outcomes["written"], of(log).outcomes["rejected"], of(log).queued) == (20, 1, 0)
+        assert len(receiver.of(INDEX)) == 20
+    assert "a record cannot be written for openSearch, and is lost" in caplog.text
 
 
 def test_two_sinks_do_not_wait_for_each_other() -> None:
