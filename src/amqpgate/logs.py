@@ -139,6 +139,12 @@ def without_passwords(text: str) -> str:
     return _PASSWORD.sub(r"\g<user>:***@", text) if "://" in text else text
 
 
+def shown(asker: Mapping[str, str]) -> str:
+    """Who has asked for something, behind what it is: `` (token, 10.0.0.7)``; nothing where nobody knows."""
+    said = ", ".join(on_one_line(asker[name]) for name in ("by", "address") if name in asker)
+    return f" ({said})" if said else ""
+
+
 def on_one_line(text: str) -> str:
     """The same text with escapes for what a reader cannot see, or what moves what he sees.
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -71,6 +72,7 @@ class Prometheus:
                 f"--config.file={config}",
                 f"--storage.tsdb.path={self._folder / 'data'}",
                 f"--web.listen-address=127.0.0.1:{self.port}",
+                "--enable-feature=exemplar-storage",
             ],
             log=self._folder / "prometheus.log",
         )
@@ -90,6 +92,14 @@ class Prometheus:
         found = self._get("/api/v1/query?" + urllib.parse.urlencode({"query": promql}))
         assert isinstance(found, dict)
         return [Sample(one["metric"], float(one["value"][1])) for one in found["result"]]
+
+    def exemplars(self, promql: str) -> list[dict[str, str]]:
+        """The labels of the exemplars of the last minute."""
+        now = time.time()
+        asked = {"query": promql, "start": now - 60, "end": now + 60}
+        found = self._get("/api/v1/query_exemplars?" + urllib.parse.urlencode(asked))
+        assert isinstance(found, list)
+        return [exemplar["labels"] for series in found for exemplar in series["exemplars"]]
 
     def alerts(self) -> Sequence[dict[str, object]]:
         """The rules, each with its state and, if it could not be evaluated, `lastError`."""

@@ -311,7 +311,7 @@ def test_parts_of_settings_are_accepted(text: str, tmp_path: Path) -> None:
     rest = "listeners: [{name: a, bind: 'localhost:0'}]\n"
     if not text.startswith("upstreams:"):
         rest += "upstreams: [{name: b, host: b}]\n"
-    assert parse(f"{text}\n{rest}", {}).listeners
+    assert parse(f"{text}\n{rest}", {"SEARCH_PASSWORD": "x", "EVENTS_PASSWORD": "x"}).listeners
 
 
 @pytest.mark.parametrize("text", POLICIES)

@@ -24,6 +24,8 @@ class Asked:
     #: Who asks may know everything.
     is_trusted: bool
     body: bytes = b""
+    #: What may come back, as Accept has it.
+    accept: str = ""
 
 
 @frozen

@@ -111,7 +111,7 @@ def _handler(endpoint: Endpoint, is_trusted: IsTrusted) -> Callable[[Request], A
     async def handle(request: Request) -> Response:
         # What changes nothing has no use for a body, and so waits for none.
         body = await body_of(request) if request.method == "POST" else b""
-        told = await endpoint(Asked(is_trusted(request), body))
+        told = await endpoint(Asked(is_trusted(request), body, request.headers.get("accept", "")))
         response = Response(told.body, told.status, media_type=told.media)
         if told.after is not None:
             response.background = BackgroundTask(_do, told.after)

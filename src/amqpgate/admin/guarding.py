@@ -22,7 +22,7 @@ from amqpgate.values import frozen
 from amqpgate.yamldoc import Secret
 
 #: Requests that change nothing (RFC 9110, section 9.2.1).
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 #: By name in small letters; of one that comes twice the first.
 Headers: TypeAlias = Mapping[str, str]
@@ -46,7 +46,7 @@ class Rules:
             raise Refused(400, "a query is written in ASCII")
         if path not in self.open and not is_trusted(headers, self.token):
             raise Refused(401, "a bearer token is needed")
-        if method not in _SAFE:
+        if method not in SAFE:
             may_change(headers, self.token)
 
 

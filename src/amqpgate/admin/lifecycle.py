@@ -12,6 +12,7 @@ from typing import cast
 
 import attrs
 
+from amqpgate.admin.asking import signed
 from amqpgate.admin.endpoint import Asked, EndpointAnswer, Endpoints, object_in
 from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.gateway.server.standing import Standing, combine
@@ -30,21 +31,21 @@ def lifecycle_endpoints(subject: AdminSubject) -> Endpoints:
         return await _shown((await subject.call("lifecycle")).complete())
 
     async def pause(_: Asked) -> EndpointAnswer:
-        return await _shown((await subject.order("pause")).complete())
+        return await _shown((await subject.order("pause", signed())).complete())
 
     async def resume(_: Asked) -> EndpointAnswer:
-        return await _shown((await subject.order("resume")).complete())
+        return await _shown((await subject.order("resume", signed())).complete())
 
     async def drain(asked: Asked) -> EndpointAnswer:
         args = _drain_args(asked.body)
         if "successors" not in args:
             # Who does not answer has ended already, maybe.
-            return await _shown(await subject.order("drain", args), 202)
+            return await _shown(await subject.order("drain", signed(args)), 202)
         nonlocal has_successor
         if has_successor:
             raise Refused(409, "another process is taking the place of this one")
         has_successor = True
-        answers = (await subject.order("drain", args, patience=_HAND_OVER_PATIENCE)).complete()
+        answers = (await subject.order("drain", signed(args), patience=_HAND_OVER_PATIENCE)).complete()
         return attrs.evolve(await _shown(answers, 202), after=subject.hand_over)
 
     return {

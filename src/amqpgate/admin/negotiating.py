@@ -24,6 +24,17 @@ def takes_gzip(accept: Sequence[str]) -> bool:
     return gzip > 0 and gzip >= weights.get("identity", 0.0)
 
 
+def takes_open_metrics(accept: str) -> bool:
+    """Whether OpenMetrics' text is asked for by name, in Accept (section 12.5.1), and not refused there."""
+    for one in accept.lower().split(","):
+        kind, *parameters = (part.strip() for part in one.split(";"))
+        if kind == "application/openmetrics-text":
+            weights = [part for part in parameters if part.startswith("q=")]
+            if not weights or ((weight := _WEIGHT.fullmatch(weights[0])) and float(weight[1]) > 0):
+                return True
+    return False
+
+
 def is_known(tag: str, tags: Sequence[str]) -> bool:
     """Whether whoever asks has it, by the lines of If-None-Match (section 13.1.2), compared weakly."""
     said = ",".join(tags).strip()

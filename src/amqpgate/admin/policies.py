@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from amqpgate.admin.answering import answer
+from amqpgate.admin.asking import signed
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.policy_states import combined, policy_state
 from amqpgate.admin.schemas import POLICIES, POLICY_STATE
@@ -36,7 +37,7 @@ def policy_handlers(subject: AdminSubject) -> list[Route]:
         return await answer({**attrs.asdict(state), **combine(answers)})
 
     async def reload(_request: Request) -> Response:
-        state = combined(await subject.call("reload", patience=_RELOAD_PATIENCE))
+        state = combined(await subject.call("reload", signed(), patience=_RELOAD_PATIENCE))
         return Response(state.as_json() + "\n", _STATUS[state.status], media_type="application/json")
 
     return [

@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from amqpgate.admin.endpoint import Asked, EndpointAnswer, Endpoints
+from amqpgate.admin.negotiating import takes_open_metrics
 from amqpgate.admin.policy_states import policy_state
 from amqpgate.admin.subject import AdminSubject
 from amqpgate.gateway.server.policy_state import PolicyState
+from amqpgate.telemetry.exemplars import MEDIA
 
 #: Those that need no token.
 OPEN: Final = frozenset({"/livez", "/readyz", "/startupz"})
@@ -34,7 +36,10 @@ def probe_endpoints(subject: AdminSubject) -> Endpoints:
             text += _policies(await policy_state(subject))
         return EndpointAnswer(200 if ready else 503, text.encode())
 
-    async def metrics(_: Asked) -> EndpointAnswer:
+    async def metrics(asked: Asked) -> EndpointAnswer:
+        # What it has beside the other format, exemplars, there is of traces alone.
+        if subject.settings.tracing is not None and takes_open_metrics(asked.accept):
+            return EndpointAnswer(200, await subject.metrics_text(is_open=True), MEDIA)
         return EndpointAnswer(200, await subject.metrics_text(), "text/plain; version=0.0.4; charset=utf-8")
 
     return {

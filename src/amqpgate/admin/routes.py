@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from amqpgate.admin.answering import answer
+from amqpgate.admin.asking import signed
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, listed, of
 from amqpgate.admin.subject import AdminSubject, Refused
@@ -37,7 +38,7 @@ def route_handlers(subject: AdminSubject, token: Secret | None) -> list[Route]:
         if verb not in ("pause", "resume"):
             raise Refused(404, "not found: it is pause or resume")
         order = {"name": name, "paused": verb == "pause"}
-        if not combine((await subject.call("routes", order)).complete()):
+        if not combine((await subject.call("routes", signed(order))).complete()):
             raise Refused(404, "there is no route of that name")
         return PlainTextResponse(f"{verb}d\n")
 

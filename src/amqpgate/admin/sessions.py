@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from amqpgate.admin.answering import answer, number_of, object_of
+from amqpgate.admin.asking import signed
 from amqpgate.admin.paths import Parameter, Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, DETAIL, ROW, TEXT, listed, of
 from amqpgate.admin.subject import AdminSubject, Refused
@@ -94,7 +95,7 @@ def session_handlers(subject: AdminSubject) -> list[Route]:
             raise Refused(400, "now: true or false")
         session = request.path_params["id"]
         wanted = {"id": session, "reason": reason or _REASON, "now": now}
-        answers = await subject.call("close_session", wanted)
+        answers = await subject.call("close_session", signed(wanted))
         if not any(answers.values()):
             answers.complete()
             raise Refused(404, "there is no session of that id")

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from amqpgate.admin.answering import answer, object_of
+from amqpgate.admin.asking import signed
 from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import of
 from amqpgate.admin.subject import AdminSubject, Refused
@@ -34,7 +35,7 @@ def setting_handlers(subject: AdminSubject) -> list[Route]:
                 raise Refused(400, f"level: one of {', '.join(LEVELS)}")
             # The workers' supervisor has a log, too.
             set_level(str(args["level"]))
-        answers = (await subject.call("log_level", args)).complete()
+        answers = (await subject.call("log_level", signed(args))).complete()
         return await answer({"level": next(iter(answers.values()))})
 
     one_of: JSON = {"type": "string", "enum": list(LEVELS)}

@@ -11,8 +11,9 @@ import attrs
 import trio
 
 from amqpgate.admin import plain
+from amqpgate.admin.asking import asked_by, tell_refusal
 from amqpgate.admin.endpoint import Asked, EndpointAnswer, Endpoints
-from amqpgate.admin.guarding import Rules, is_trusted
+from amqpgate.admin.guarding import SAFE, Rules, is_trusted
 from amqpgate.admin.subject import Refused
 from amqpgate.telemetry.answers import IncompleteError
 from amqpgate.values import define
@@ -71,7 +72,7 @@ class SimpleServer:
             if endpoint not in self.endpoints:
                 return bytes(data)
             del data[: request.size]
-            told, more = await self._answer(request)
+            told, more = await self._answer(request, _address(stream))
             text = plain.response(
                 told.status,
                 told.body,
@@ -111,15 +112,23 @@ class SimpleServer:
                 self._idle.discard(scope)
         return None
 
-    async def _answer(self, request: plain.PlainRequest) -> tuple[EndpointAnswer, tuple[str, ...]]:
+    async def _answer(
+        self, request: plain.PlainRequest, address: str
+    ) -> tuple[EndpointAnswer, tuple[str, ...]]:
         """The answer, and headers that it has besides."""
         is_known = False
         try:
             if self.rules is not None:
                 self.rules.check(request.method, request.path, b"", request.headers)
                 is_known = is_trusted(request.headers, self.rules.token)
-            told = await self.endpoints[request.method, request.path](Asked(is_known, request.body))
+            bears_token = is_known and self.rules is not None and self.rules.token is not None
+            with asked_by(bears_token=bears_token, address=address):
+                told = await self.endpoints[request.method, request.path](
+                    Asked(is_known, request.body, request.headers.get("accept", ""))
+                )
         except Refused as refused:
+            if request.method not in SAFE:
+                tell_refusal(request.method, request.path, refused.status, address)
             more = ("www-authenticate: Bearer",) if refused.status == 401 else ()
             return EndpointAnswer(refused.status, f"{refused}\n".encode()), more
         except IncompleteError as error:
@@ -129,3 +138,14 @@ class SimpleServer:
             log.exception("%s %s failed", request.method, request.path)
             return EndpointAnswer(500, b"Internal Server Error"), ()
         return told, ()
+
+
+def _address(stream: trio.abc.Stream) -> str:
+    """Who is at the other end."""
+    below = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    if not isinstance(below, trio.SocketStream):
+        return "-"
+    try:
+        return str(below.socket.getpeername()[0])
+    except OSError:
+        return "-"

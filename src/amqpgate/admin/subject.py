@@ -41,8 +41,8 @@ class AdminSubject(Protocol):
     def history(self) -> History:
         """The last hour."""
 
-    async def metrics_text(self) -> bytes:
-        """The Prometheus text format, version 0.0.4."""
+    async def metrics_text(self, *, is_open: bool = False) -> bytes:
+        """The Prometheus text format, version 0.0.4, or OpenMetrics', with exemplars."""
 
     async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
         """One of ``operator.queries.CALLS``, asked of every process; ``patience`` in seconds."""

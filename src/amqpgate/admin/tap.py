@@ -25,6 +25,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from amqpgate.admin.answering import number_of
+from amqpgate.admin.asking import signed
 from amqpgate.admin.guarding import may_change
 from amqpgate.admin.paths import Parameter, Path, ResponseDoc
 from amqpgate.admin.streaming import while_heard
@@ -67,13 +68,14 @@ def tap_handlers(subject: AdminSubject, token: Secret | None, over: trio.Event) 
         name = secrets.token_hex(8)
         if request.method != "HEAD":
             taps.add(name)
-        args: Args = {
-            "tap": name,
-            "by": "-" if request.client is None else request.client.host,
-            "match": match,
-            "every": every,
-            "frames": query.get("frames", "") in ("1", "true"),
-        }
+        args = signed(
+            {
+                "tap": name,
+                "match": match,
+                "every": every,
+                "frames": query.get("frames", "") in ("1", "true"),
+            }
+        )
         return _Tap(subject, args, seconds, count, taps, over)
 
     return [

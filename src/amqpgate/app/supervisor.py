@@ -106,9 +106,9 @@ class Supervisor:
         """What the workers have written, those that are gone as well. None of them is asked."""
         return History(()) if self._processes is None else self._processes.history
 
-    async def metrics_text(self) -> bytes:
+    async def metrics_text(self, *, is_open: bool = False) -> bytes:
         """The sum of the workers' metrics."""
-        return b"" if self._processes is None else await self._processes.metrics_text()
+        return b"" if self._processes is None else await self._processes.metrics_text(is_open=is_open)
 
     # -- what operators ask ------------------------------------------------------------------
 

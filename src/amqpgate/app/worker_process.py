@@ -227,8 +227,8 @@ class WorkerProcesses:
         self.live[number] = worker
         return worker
 
-    async def metrics_text(self) -> bytes:
-        """The sum of the workers' metrics."""
+    async def metrics_text(self, *, is_open: bool = False) -> bytes:
+        """The sum of the workers' metrics; ``is_open``: as OpenMetrics, with exemplars."""
         asked = self.live.copy()
         answers: dict[int, bytes | None] = {}
 
@@ -243,4 +243,5 @@ class WorkerProcesses:
                 log.warning("worker %d does not answer; its metrics are as they were", number)
         # Of one that has ended since, what it had counted is kept already.
         still = {number for number, worker in asked.items() if self.live.get(number) is worker}
-        return self.metrics.merge((number, text) for number, text in answers.items() if number in still)
+        texts = [(number, text) for number, text in answers.items() if number in still]
+        return self.metrics.merge(texts, is_open=is_open)

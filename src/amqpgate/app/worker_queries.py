@@ -57,7 +57,8 @@ class _WorkerQueries:
 
     async def _heed(self, kind: MessageKind, number: int, text: bytes) -> None:
         if kind is MessageKind.METRICS:
-            await self.control.send(kind, await self.gateway.metrics_text(), number)
+            said = await self.gateway.metrics_text() + self.gateway.metrics.exemplars.lines()
+            await self.control.send(kind, said, number)
         elif kind is MessageKind.CALL:
             await self._begin(number, text)
         elif kind is MessageKind.LISTEN and number not in self._streams:

@@ -56,8 +56,8 @@ def export(form: Literal["ocsf", "asyncapi"], only: Sort | None, user: str | Non
         if form == "asyncapi":
             _write_asyncapi(run, user)
             return
+        from amqpgate.ocsf import BODY, ocsf_of
         from amqpgate.pipeline.frames import rows_of
-        from amqpgate.pipeline.jobs.ocsf import BODY, ocsf_of
 
         with replaced(run.options.output) as out:
             sorts: tuple[Sort, ...] = ("events", "usage") if only is None else (only,)

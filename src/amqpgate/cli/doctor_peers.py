@@ -19,6 +19,7 @@ from amqpgate.yamldoc import Seconds
 
 if TYPE_CHECKING:
     from amqpgate.config import Address, Otlp, Settings, SharedLimits, Tracing, Upstream
+    from amqpgate.config.audit_sinks import AuditSinkSettings
     from amqpgate.config.upstream import UpstreamTls
     from amqpgate.gateway.transport.method_stream import MethodStream
     from amqpgate.gateway.transport.tls import TlsContexts
@@ -44,6 +45,9 @@ def peers_of(settings: Settings, timeout: float) -> Iterator[Diagnosis]:
         yield _collector(settings.tracing, timeout)
     if settings.otlp is not None:
         yield from _otlp(settings.otlp, timeout)
+    if settings.audit is not None:
+        for sink in settings.audit.sinks:
+            yield _audit_sink(sink, timeout)
 
 
 def _milliseconds(began: float) -> str:
@@ -192,7 +196,8 @@ class _RedisCheck:
 
 def _otlp(settings: Otlp, timeout: float) -> Iterator[Diagnosis]:
     """Each place where metrics and log lines go, asked as the gateway does."""
-    from amqpgate.telemetry.otlp.post import NotTakenError, Poster
+    from amqpgate.telemetry.http_request import NotTakenError
+    from amqpgate.telemetry.otlp.post import Poster
 
     asking = attrs.evolve(settings, timeout=Seconds(timeout))
     for name, url in (("metrics", settings.metrics), ("logs", settings.logs)):
@@ -207,6 +212,23 @@ def _otlp(settings: Otlp, timeout: float) -> Iterator[Diagnosis]:
             )
         else:
             yield ok(what, f"takes {name}, in {_milliseconds(began)}")
+
+
+def _audit_sink(sink: AuditSinkSettings, timeout: float) -> Diagnosis:
+    """Who gets audit records: asked as the gateway does, without a record."""
+    from amqpgate.telemetry.audit.outlets.opening import receiver_of
+    from amqpgate.telemetry.http_request import NotTakenError
+
+    what, began = f"audit.{sink.NAME} {sink.shown}", time.monotonic()
+    receiver = receiver_of(attrs.evolve(sink, timeout=Seconds(timeout)), "doctor")
+    try:
+        text = receiver.ask()
+    except NotTakenError as error:
+        waits = "clients that cause events wait" if sink.when_full == "wait" else "records are dropped"
+        return bad(what, str(error), f"start it, or correct audit.{sink.NAME}: in the end {waits}")
+    finally:
+        receiver.close()
+    return ok(what, f"{text}, in {_milliseconds(began)}")
 
 
 def _collector(settings: Tracing, timeout: float) -> Diagnosis:

@@ -84,7 +84,9 @@ def default_access_line(policies: PolicySet, *, is_serving: bool) -> str:
 
 def audit_line(audit: Audit) -> str:
     where = "standard output" if audit.folder is None else audit.folder
-    return f"audit: {audit.format} to {where}, as gateway {audit.name}"
+    places = [] if audit.format is None else [f"{audit.format} to {where}"]
+    places += [f"{sink.NAME} to {sink.shown}" for sink in audit.sinks]
+    return f"audit: {', '.join(places)}, as gateway {audit.name}"
 
 
 def admin_line(admin: Admin | None) -> str:

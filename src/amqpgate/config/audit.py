@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from amqpgate.config.audit_sinks import AuditAmqp, AuditOpenSearch, AuditOtlp, AuditSinkSettings
 from amqpgate.values import frozen
 from amqpgate.yamldoc import FolderPath, Invalid, Seconds, Size, between, doc
 
@@ -22,11 +23,13 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 class Audit:
     """Audit records: usage by window, and events."""
 
-    format: AuditFormat = attrs.field(
+    format: AuditFormat | None = attrs.field(
+        default=None,
         metadata=doc(
             "`parquet`: files below `folder`; needs `pip install 'amqpgate[audit]'`. "
-            "`json`: a line for each record, to standard output"
-        )
+            "`json`: a line for each record, to standard output",
+            default="required without `otlp`, `openSearch` or `amqp`",
+        ),
     )
     folder: FolderPath | None = attrs.field(
         default=None, metadata=doc("where Parquet files are written", default="required for `parquet`")
@@ -60,19 +63,42 @@ class Audit:
         validator=between(64 << 10, 1 << 40),
         metadata=doc(
             "bytes of records that wait to be written. When it is full, who causes an event waits, new "
-            "connections first, and usage is summed on in longer windows: nothing is dropped"
+            "connections first, and usage is summed on in longer windows: nothing is dropped. As much may "
+            "wait for each of `otlp`, `openSearch` and `amqp`"
         ),
+    )
+    otlp: AuditOtlp | None = attrs.field(
+        default=None,
+        metadata=doc(
+            "a collector that gets records as events of OCSF, by OpenTelemetry's protocol", default="none"
+        ),
+    )
+    open_search: AuditOpenSearch | None = attrs.field(
+        default=None,
+        metadata=doc("OpenSearch or Elasticsearch that gets them, by `_bulk`", default="none"),
+    )
+    amqp: AuditAmqp | None = attrs.field(
+        default=None, metadata=doc("a broker that gets them, a message each", default="none")
     )
 
     def __attrs_post_init__(self) -> None:
+        if self.format is None and not self.sinks:
+            raise Invalid("where do records go? Name a format (parquet, json), otlp, openSearch or amqp")
         if self.gateway is not None and _NAME.fullmatch(self.gateway) is None:
             raise Invalid("letters, digits, '.', '_', '-', a letter or digit first, at most 100", "gateway")
         if self.format == "json" and self.folder is not None:
             raise Invalid("is for parquet; lines of JSON go to standard output", "folder")
+        if self.format is None and self.folder is not None:
+            raise Invalid("is for format: parquet", "folder")
         if self.format == "parquet" and self.folder is None:
             raise Invalid("parquet needs a folder", "format")
         if self.format == "parquet" and find_spec("pyarrow") is None:
             raise Invalid("parquet needs pyarrow: pip install 'amqpgate[audit]'", "format")
+
+    @property
+    def sinks(self) -> tuple[AuditSinkSettings, ...]:
+        """Who gets records beside what `format` says."""
+        return tuple(sink for sink in (self.otlp, self.open_search, self.amqp) if sink is not None)
 
     @property
     def name(self) -> str:

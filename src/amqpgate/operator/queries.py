@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, cast
 import attrs
 
 from amqpgate.gateway.server.gateway import Gateway
-from amqpgate.logs import level_now, set_level
+from amqpgate.logs import level_now, set_level, shown
 from amqpgate.operator.explain import explain
 from amqpgate.operator.graph import graph
 from amqpgate.operator.limits import limits
@@ -25,7 +25,7 @@ from amqpgate.operator.pools import states
 from amqpgate.operator.session_detail import session
 from amqpgate.operator.sessions import sessions
 from amqpgate.operator.upstreams import upstreams
-from amqpgate.telemetry.answers import JSON, Args
+from amqpgate.telemetry.answers import JSON, Args, asker_of
 from amqpgate.telemetry.events import EventSubscriber
 
 log = logging.getLogger(__name__)
@@ -44,8 +44,9 @@ def _routes(gateway: Gateway, args: Args) -> JSON:
             router.pauses.order(name, paused)
         except KeyError:
             return None
-        gateway.observers.note("pause" if paused else "resume", route=name)
-        log.warning("route %r is %s by an operator", name, "paused" if paused else "resumed")
+        who = asker_of(args)
+        gateway.observers.note("pause" if paused else "resume", route=name, **who)
+        log.warning("route %r is %s by an operator%s", name, "paused" if paused else "resumed", shown(who))
         gateway.observers.events.tell("route", route=name, paused=paused)
     return cast("JSON", router.states())
 
@@ -58,8 +59,8 @@ def _policy_state(gateway: Gateway, _args: Args) -> JSON:
     return attrs.asdict(gateway.reloading.state)
 
 
-async def _reload(gateway: Gateway, _args: Args) -> JSON:
-    return attrs.asdict(await gateway.reload_policies())
+async def _reload(gateway: Gateway, args: Args) -> JSON:
+    return attrs.asdict(await gateway.reload_policies(**asker_of(args)))
 
 
 def _lifecycle(gateway: Gateway, _args: Args) -> JSON:
@@ -67,26 +68,28 @@ def _lifecycle(gateway: Gateway, _args: Args) -> JSON:
 
 
 def _pause(gateway: Gateway, args: Args) -> JSON:
-    _note(gateway, "pause")
+    _note(gateway, "pause", args)
     gateway.pause()
     return _lifecycle(gateway, args)
 
 
 def _resume(gateway: Gateway, args: Args) -> JSON:
-    _note(gateway, "resume")
+    _note(gateway, "resume", args)
     gateway.resume()
     return _lifecycle(gateway, args)
 
 
-def _note(gateway: Gateway, action: str) -> None:
-    log.warning("%s: by an operator", action)
-    gateway.observers.note(action)
+def _note(gateway: Gateway, action: str, args: Args) -> None:
+    who = asker_of(args)
+    log.warning("%s: by an operator%s", action, shown(who))
+    window = {} if args.get("window") is None else {"window": str(args["window"])}
+    gateway.observers.note(action, **window, **who)
 
 
 async def _drain(gateway: Gateway, args: Args) -> JSON:
     """``window``: seconds. ``successors``: processes that listen on the same ports; then it is answered when
     nothing is listened on here any more."""
-    _note(gateway, "drain")
+    _note(gateway, "drain", args)
     gateway.drain(_number(args.get("window")), successors=int(_number(args.get("successors")) or 0))
     if args.get("successors"):
         await gateway.lifecycle.closed.wait()
@@ -99,7 +102,9 @@ def _number(value: JSON) -> float | None:
 
 def _close_session(gateway: Gateway, args: Args) -> JSON:
     """Whether there is a session of that id. ``now``: whatever it is owed."""
-    return gateway.close_session(str(args["id"]), str(args["reason"]), now=bool(args.get("now")))
+    return gateway.close_session(
+        str(args["id"]), str(args["reason"]), now=bool(args.get("now")), **asker_of(args)
+    )
 
 
 def _decisions(gateway: Gateway, args: Args) -> JSON:
@@ -107,12 +112,14 @@ def _decisions(gateway: Gateway, args: Args) -> JSON:
     return gateway.observers.decisions.last(cast("int", args["most"]), _text(args.get("kind")))
 
 
-def _log_level(_gateway: Gateway, args: Args) -> JSON:
+def _log_level(gateway: Gateway, args: Args) -> JSON:
     """The log level of this process, which is set if one is given."""
     level = _text(args.get("level"))
     if level is not None:
         set_level(level)
-        log.warning("the log level is %s from now on, by an operator", level)
+        who = asker_of(args)
+        log.warning("the log level is %s from now on, by an operator%s", level, shown(who))
+        gateway.observers.note("log-level", level=level, **who)
     return level_now()
 
 

@@ -45,8 +45,8 @@ class SingleGateway:
     def history(self) -> History:
         return self.gateway.history
 
-    async def metrics_text(self) -> bytes:
-        return await self.gateway.metrics_text()
+    async def metrics_text(self, *, is_open: bool = False) -> bytes:
+        return await self.gateway.metrics_text(is_open=is_open)
 
     async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
         """The answer to one of ``queries.CALLS``. Raises ``KeyError`` where there is no such call."""

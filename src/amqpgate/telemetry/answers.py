@@ -56,3 +56,9 @@ async def encoded(value: JSON) -> bytes:
             text = json.dumps(item)
         parts.append(f"{json.dumps(key)}: {text}")
     return f"{{{', '.join(parts)}}}".encode()
+
+
+def asker_of(args: Args) -> dict[str, str]:
+    """Who gives an order, as `admin.asking` signs it: ``by`` and ``address``; nothing where nobody has."""
+    asker = args.get("asker")
+    return {name: str(asker[name]) for name in ("by", "address")} if isinstance(asker, Mapping) else {}

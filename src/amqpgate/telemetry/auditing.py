@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from amqpgate.records import TABLES
+
+if TYPE_CHECKING:
+    from amqpgate.telemetry.audit.outlets.counts import OutletCounts
 
 
 class AuditCounts(Protocol):
@@ -34,6 +37,10 @@ class AuditCounts(Protocol):
     @property
     def failed_writes(self) -> int:
         """Times that writing failed, and is tried again."""
+
+    @property
+    def outlets(self) -> Mapping[str, OutletCounts]:
+        """Of who gets records beside, by name."""
 
 
 _SORTS: Final = tuple(TABLES)
@@ -72,3 +79,32 @@ class AuditMetrics(Collector):
             "Times that writing audit records failed; it is tried again.",
             now.failed_writes if now else 0,
         )
+        yield from _of_outlets({} if now is None else now.outlets)
+
+
+def _of_outlets(outlets: Mapping[str, OutletCounts]) -> Iterator[Metric]:
+    records = CounterMetricFamily(
+        "amqpgate_audit_sink_records",
+        "Audit records for who gets them beside files and lines, by sink and what became of them.",
+        labels=["sink", "outcome"],
+    )
+    retries = CounterMetricFamily(
+        "amqpgate_audit_sink_retries",
+        "Times that audit records had to be sent again, by sink.",
+        labels=["sink"],
+    )
+    queue = GaugeMetricFamily(
+        "amqpgate_audit_sink_queue", "Audit records that wait to be sent, by sink.", labels=["sink"]
+    )
+    queue_bytes = GaugeMetricFamily(
+        "amqpgate_audit_sink_queue_bytes",
+        "Bytes of audit records that wait to be sent, by sink.",
+        labels=["sink"],
+    )
+    for name, counts in outlets.items():
+        for outcome, count in counts.outcomes.items():
+            records.add_metric([name, outcome], count)
+        retries.add_metric([name], counts.retries)
+        queue.add_metric([name], counts.queued)
+        queue_bytes.add_metric([name], counts.queued_bytes)
+    yield from (records, retries, queue, queue_bytes)

@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from amqpgate.telemetry.exemplars import Exemplars
 from amqpgate.values import define
 
 #: A sum of times, or of answers to yes or no, would tell nothing.
@@ -59,8 +60,10 @@ class Merged:
                 key = sample.name, tuple(sorted(sample.labels.items()))
                 samples[key] = how(samples[key], sample.value) if key in samples else sample.value
 
-    def text(self) -> bytes:
-        """Families keep their help and type."""
+    def text(self, exemplars: Exemplars | None = None) -> bytes:
+        """Families keep their help and type. With exemplars it is OpenMetrics'."""
+        if exemplars is not None:
+            return exemplars.text(self._metrics())
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Fixed(self._metrics()))
         return generate_latest(registry)
@@ -80,8 +83,9 @@ class Workers:
     _last: dict[int, bytes] = attrs.field(factory=dict)
     _gone: bytes = b""
 
-    def merge(self, texts: Iterable[tuple[int, bytes | None]]) -> bytes:
-        """What they say now as one text; None: no answer."""
+    def merge(self, texts: Iterable[tuple[int, bytes | None]], *, is_open: bool = False) -> bytes:
+        """What they say now as one text, of OpenMetrics with their exemplars where ``is_open``; None: no
+        answer."""
         said = dict(texts)
         self._last |= {number: text for number, text in said.items() if text is not None}
         merged = Merged()
@@ -89,7 +93,12 @@ class Workers:
         for number in said:
             if number in self._last:
                 merged.add(self._last[number])
-        return merged.text()
+        if not is_open:
+            return merged.text()
+        exemplars = Exemplars()
+        for number in said:
+            exemplars.read(self._last.get(number, b""))
+        return merged.text(exemplars)
 
     def gone(self, number: int) -> None:
         """A worker has ended. What it counted since it was asked last is lost."""

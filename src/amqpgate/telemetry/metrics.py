@@ -17,6 +17,7 @@ from prometheus_client import (
 )
 
 from amqpgate.telemetry.auditing import AuditCounts, AuditMetrics
+from amqpgate.telemetry.exemplars import BOUNDS, FAMILY, Exemplars
 from amqpgate.telemetry.faults import FaultMetrics, Registry, contained
 from amqpgate.telemetry.lag import LagMetrics
 from amqpgate.telemetry.live import Live
@@ -115,10 +116,11 @@ class Metrics:
             "Connections of clients that are accepted at most.",
             registry=self.registry,
         )
+        self.exemplars = Exemplars()
         self._confirms = Histogram(
-            "amqpgate_confirm_latency_seconds",
+            FAMILY,
             "From a publish to the broker's confirm; one publish at a time of each session is timed.",
-            buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+            buckets=BOUNDS,
             registry=self.registry,
         )
         self.lag = LagMetrics(self.registry)
@@ -180,3 +182,7 @@ class Metrics:
     def text(self) -> bytes:
         """The Prometheus text format, version 0.0.4."""
         return generate_latest(self.registry)
+
+    def open_text(self) -> bytes:
+        """OpenMetrics' text format, with exemplars."""
+        return self.exemplars.text(self.registry.collect())

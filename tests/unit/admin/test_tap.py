@@ -131,7 +131,6 @@ async def test_the_end_says_how_many_matched(stage: Stage, autojump_clock: objec
     assert (stream, untap, over) == ("tap", "untap", "over")
     assert asked == {
         "tap": named["tap"],
-        "by": "10.0.0.9",
         "match": "exchange = orders or user = x",
         "every": 3,
         "frames": True,

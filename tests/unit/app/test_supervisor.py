@@ -19,6 +19,7 @@ from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.readiness import Readiness
 from amqpgate.gateway.server.standing import Impairment
+from amqpgate.telemetry.metrics import Metrics
 
 
 class Ready:
@@ -66,6 +67,8 @@ async def test_what_cannot_be_answered_ends_nothing_else(nursery: trio.Nursery) 
     answers: list[bytes | None] = [None, b"metrics"]
 
     class Poor(Ready):
+        metrics = Metrics(lambda: None)
+
         async def metrics_text(self) -> bytes:
             answer = answers.pop(0)
             if answer is None:

@@ -127,6 +127,47 @@ def test_the_templates_refuse_what_does_not_go_together(values: Values, words: s
     assert words in str(refused.value)
 
 
+def route(cluster: str, **more: object) -> Values:
+    routes = [{"id": "a", "upstream": {"cluster": cluster, **more}}]
+    return {
+        "apiVersion": "amqpgate.io/v1alpha1",
+        "kind": "RoutePolicy",
+        "metadata": {"name": "a"},
+        "spec": {"routes": routes},
+    }
+
+
+def test_all_unknown_upstreams_are_told_at_once_with_what_there_is() -> None:
+    config: Values = {
+        "upstreams": [*UPSTREAMS, {"name": "eu-1", "url": "amqp://eu"}],
+        "listeners": [
+            {"name": "a", "bind": "0.0.0.0:5672", "upstream": "rabit"},
+            {"name": "b", "bind": "0.0.0.0:5673"},
+        ],
+    }
+    policies: Values = {
+        "a.yaml": route("eu-2", mirror={"cluster": "backup"}),
+        "b.yaml": route("rabbit"),
+        "c.yaml": "kind: RoutePolicy",
+    }
+    with pytest.raises(helm_python.HelmRenderError) as refused:
+        render({"config": config, "policies": policies})
+    there = "config.upstreams has rabbit, eu-1"
+    for line in (
+        "config.listeners[1]: say which upstream: there are rabbit, eu-1",
+        f"config.listeners[0].upstream: no upstream is named 'rabit' (did you mean 'rabbit'?); {there}",
+        "policies.a.yaml: spec.routes[0].upstream.cluster: no upstream is named 'eu-2'"
+        f" (did you mean 'eu-1'?); {there}",
+        f"policies.a.yaml: spec.routes[0].upstream.mirror.cluster: no upstream is named 'backup'; {there}",
+    ):
+        assert line in str(refused.value)
+    assert "b.yaml" not in str(refused.value)
+    # Policies that are not the chart's are not looked at, nor names that the environment has.
+    listener = {"name": "a", "bind": "0.0.0.0:5672", "upstream": "${NAME}"}
+    config["listeners"] = [listener]
+    assert render({"config": config, "existingPolicies": "p", "policies": policies})
+
+
 def test_an_application_cannot_include_a_gateway() -> None:
     with pytest.raises(helm_python.HelmRenderError, match="mode: sidecar is what an application's chart"):
         render({"amqpgate": {"mode": "gateway"}}, application=True)

@@ -153,3 +153,29 @@ def test_settings_that_are_wrong_are_told_as_by_check(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["doctor", "--config", str(path)])
     assert done.exit_code == 2
     assert "amqpgate.yaml:" in done.output
+
+
+def test_who_gets_audit_records_is_asked(tmp_path: Path) -> None:
+    with embedded_broker() as (host, port), Collector() as collector:
+        broker, closed = f"amqp://{host}:{port}", f"http://127.0.0.1:{free_port()}"
+        audit = {
+            "otlp": {"url": collector.of("logs")},
+            "openSearch": {"url": closed, "whenFull": "drop", "user": "u", "password": "hunter2"},
+            "amqp": {"url": f"amqp://guest:guest@{host}:{port}", "exchange": "amq.topic"},
+        }
+        done, found = looked(settings_of(tmp_path, broker, audit=audit))
+        audit["amqp"]["exchange"] = "none"
+        audit["openSearch"]["url"] = collector.endpoint.removesuffix("/v1/traces")
+        _, others = looked(settings_of(tmp_path, broker, audit=audit))
+    assert done.exit_code != 0
+    states = {name: one for name, one in found.items() if name.startswith("audit.")}
+    otlp, search, amqp = states.values()
+    assert otlp["text"].startswith("takes log records")
+    assert search["state"] == "bad"
+    assert "in the end records are dropped" in search["remedy"]
+    assert amqp["text"].startswith("lets the gateway in, and has the exchange")
+    (no_exchange,) = [one for name, one in others.items() if name.startswith("audit.amqp")]
+    assert "no exchange 'none'" in no_exchange["text"]
+    assert "in the end clients that cause events wait" in no_exchange["remedy"]
+    assert not collector.logs
+    assert "hunter2" not in done.output

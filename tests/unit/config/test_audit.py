@@ -43,7 +43,7 @@ def test_a_host_has_a_name_that_files_can_have(monkeypatch: pytest.MonkeyPatch, 
     ("text", "message"),
     [
         ("format: csv", "expected one of parquet, json"),
-        ("window: 10", "'format' is missing"),
+        ("window: 10", "where do records go?"),
         ("format: parquet", "needs a folder"),
         ("format: parquet, folder: /no/such", "no such folder"),
         ("format: json, folder: .", "is for parquet"),

@@ -81,7 +81,7 @@ def tap(
     tapping = stage.running.gateway.observers.taps
     tapping.ceiling = ceiling
     subscriber = EventSubscriber()
-    order = TapRequest(match=parse(match), every=every, frames=frames, by="test")
+    order = TapRequest(match=parse(match), every=every, frames=frames, asker={"by": "test"})
     return Watch(stage, stage.running.call(lambda: tapping.open(order, subscriber)), subscriber)
 
 

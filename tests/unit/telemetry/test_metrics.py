@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 
 import attrs
 import pytest
@@ -10,6 +11,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.parser import text_string_to_metric_families
 
 from amqpgate.buckets import ADDED
+from amqpgate.telemetry.audit.outlets.counts import OutletCounts
 from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import OUTCOMES, Metrics
 from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, PoolUse, Totals, Traffic
@@ -51,6 +53,9 @@ class Audited:
     written: tuple[int, int] = (40, 30)
     dropped: tuple[int, int] = (0, 3)
     failed_writes: int = 9
+    outlets: Mapping[str, OutletCounts] = attrs.field(
+        factory=lambda: {"otlp": OutletCounts(3, 900, {"written": 7, "dropped": 2}, 4)}
+    )
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
@@ -195,6 +200,11 @@ def test_the_audit_log_has_its_families() -> None:
     assert seen["amqpgate_audit_dropped_total", "events"] == 0
     assert seen["amqpgate_audit_dropped_total", "usage"] == 3
     assert seen["amqpgate_audit_write_failures_total",] == 9
+    assert seen["amqpgate_audit_sink_records_total", "written", "otlp"] == 7
+    assert seen["amqpgate_audit_sink_records_total", "dropped", "otlp"] == 2
+    assert seen["amqpgate_audit_sink_retries_total", "otlp"] == 4
+    assert seen["amqpgate_audit_sink_queue", "otlp"] == 3
+    assert seen["amqpgate_audit_sink_queue_bytes", "otlp"] == 900
 
 
 def test_a_process_says_what_it_takes() -> None:

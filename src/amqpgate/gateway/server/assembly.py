@@ -62,6 +62,7 @@ from amqpgate.policy import PolicySet
 from amqpgate.policy.loader import Stamp
 from amqpgate.telemetry.claims import ClaimMetrics
 from amqpgate.telemetry.events import Events
+from amqpgate.telemetry.exemplars import Exemplars
 from amqpgate.telemetry.history import RING, History
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
@@ -125,7 +126,7 @@ def build(
             lambda action, detail: observers.note(action, **detail),
         ),
         audit=audit,
-        tracer=_tracer(settings, version, TraceCounters(metrics.registry)),
+        tracer=_tracer(settings, version, TraceCounters(metrics.registry), metrics.exemplars),
     )
     # -- sessions, and those that are about to be ---------------------------------------------
     connections = Connections(limits.max_connections, metrics)
@@ -270,13 +271,13 @@ def _audit(settings: Settings, retry: Callable[[], None]) -> AuditTrail | None:
     return AuditTrail.of(settings.audit, retry)
 
 
-def _tracer(settings: Settings, version: str, counters: TraceCounters) -> Tracer | None:
+def _tracer(settings: Settings, version: str, counters: TraceCounters, exemplars: Exemplars) -> Tracer | None:
     if settings.tracing is None:
         return None
     # What is imported takes some 10 MiB, which others need not have.
     from amqpgate.gateway.observers.trace.tracer import Tracer
 
-    return Tracer.of(settings.tracing, version, counters)
+    return Tracer.of(settings.tracing, version, counters, exemplars)
 
 
 def _retry(pump: Pump, live: dict[str, Session]) -> None:

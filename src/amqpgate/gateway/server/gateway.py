@@ -35,7 +35,7 @@ from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.tasks import kept
 from amqpgate.gateway.upstream.router import Router
-from amqpgate.logs import about
+from amqpgate.logs import about, shown
 from amqpgate.policy import PolicySet
 from amqpgate.telemetry import lag
 from amqpgate.telemetry.history import History
@@ -179,22 +179,23 @@ class Gateway:
         """For operators."""
         return self.lifecycle.standing(len(self.sessions), self.acceptor.connections.count)
 
-    def close_session(self, session_id: str, why: str, *, now: bool = False) -> bool:
+    def close_session(self, session_id: str, why: str, *, now: bool = False, **asker: str) -> bool:
         """End a session with 320 and this reason, ``now`` or when it is owed nothing.
 
-        Whether there is such a session.
+        Whether there is such a session. ``asker`` says ``by`` whom, and from which ``address``.
         """
         session = self.sessions.get(session_id)
         if session is None:
             return False
         log.warning(
-            "session %s is closed by an operator%s: %s",
+            "session %s is closed by an operator%s%s: %s",
             session_id,
+            shown(asker),
             ", now" if now else "",
             why,
             extra=about(session=session_id, user=session.principal.user, vhost=session.principal.vhost),
         )
-        self.observers.note("close", session=session_id, reason=why, how="now" if now else "drain")
+        self.observers.note("close", session=session_id, reason=why, how="now" if now else "drain", **asker)
         self.registry.dismiss(session, Forced(why), now=now)
         return True
 
@@ -204,15 +205,17 @@ class Gateway:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
         self.policy_control.use(policies)
 
-    async def reload_policies(self, by: str = "admin") -> PolicyState:
-        """Read the policies again, now; ``by`` the ``admin`` interface, or a ``signal``."""
-        self.observers.note("reload", by=by)
-        return await self.reloading.reload()
+    async def reload_policies(self, by: str = "admin", **asker: str) -> PolicyState:
+        """Read the policies again, now; ``by`` the ``admin`` interface, whom it names, or a ``signal``."""
+        log.warning("policies are read again%s", shown({"by": by, **asker}))
+        state = await self.reloading.reload()
+        self.observers.note("reload", by=by, result=state.status, **asker)
+        return state
 
     async def totals(self) -> Totals:
         """What the metrics are read from."""
         return await self.scraper.totals()
 
-    async def metrics_text(self) -> bytes:
-        """The metrics in Prometheus' text format."""
-        return await self.scraper.text()
+    async def metrics_text(self, *, is_open: bool = False) -> bytes:
+        """The metrics in Prometheus' text format, or in OpenMetrics', with exemplars."""
+        return await (self.scraper.open_text() if is_open else self.scraper.text())

@@ -31,7 +31,7 @@ class MetricsPush:
     """Of one gateway."""
 
     scraper: Scraper
-    poster: Poster
+    poster: Poster[Otlp]
     resource: dict[str, str | int]
     version: str
     _began: int = attrs.field(factory=time.time_ns, init=False)

@@ -57,6 +57,11 @@ class Scraper:
         await self._look()
         return self.metrics.text()
 
+    async def open_text(self) -> bytes:
+        """The metrics in OpenMetrics' text format, with exemplars."""
+        await self._look()
+        return self.metrics.open_text()
+
     async def families(self) -> Sequence[Metric]:
         """The metrics, for who makes something else of them."""
         await self._look()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from sys import getsizeof
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from amqpgate.config.audit import Audit
 from amqpgate.records import EventKind, Origin, Sort
@@ -16,6 +16,10 @@ from amqpgate.telemetry.audit.pieces import EVENT_BYTES, ROW_BYTES, Pieces, Wait
 from amqpgate.telemetry.audit.rows import AuditRow, Columns, Sums
 from amqpgate.telemetry.audit.writer import Sink, Writer
 from amqpgate.values import frozen
+
+if TYPE_CHECKING:
+    from amqpgate.telemetry.audit.outlets.counts import OutletCounts
+    from amqpgate.telemetry.audit.outlets.fan_out import Outlets
 
 _COLUMNS = frozenset(Columns.__annotations__)
 
@@ -36,6 +40,8 @@ class Counts:
     waits: int
     #: Windows that were not handed over at their end, because the writer was behind, but summed on.
     late_windows: int
+    #: What became of records for those who get them beside, by name.
+    outlets: Mapping[str, OutletCounts]
 
 
 #: Parts of the queue. What is captured in bulk may fill so much of it, and may come in bulk again once no
@@ -44,15 +50,26 @@ class Counts:
 BULK: Final = 0.75
 BULK_AGAIN: Final = 0.5
 
+#: Seconds that those have at least who get records beside.
+_LAST: Final = 1.0
+
 
 class AuditLog:
     """Use it from one thread, but for `stop`. No method but `start` raises what the disk says."""
 
     def __init__(
-        self, sink: Sink, pieces: Pieces, *, max_queue: int, on_room: Callable[[], None] = lambda: None
+        self,
+        sink: Sink,
+        pieces: Pieces,
+        *,
+        max_queue: int,
+        on_room: Callable[[], None] = lambda: None,
+        outlets: Outlets | None = None,
     ) -> None:
-        """``max_queue`` in bytes. ``on_room`` is called by the writer's thread once there is room again
-        after `has_room` was false, or `has_room_for_bulk`: pass it on, with ``TrioToken.run_sync_soon``."""
+        """``max_queue`` in bytes. ``on_room`` is called by a thread of the log's once there is room again
+        after `has_room` was false, or `has_room_for_bulk`: pass it on, with ``TrioToken.run_sync_soon``.
+        ``outlets`` are those that the sink puts into."""
+        self._outlets = outlets
         self._writer = Writer(sink, pieces, self._made_room)
         self._on_room = on_room
         self._max_queue = max_queue
@@ -74,24 +91,29 @@ class AuditLog:
         self._writer.start()
 
     def stop(self, patience: float = 10.0) -> bool:
-        """Write all there is, and end the thread: whether that was done in ``patience`` seconds. Blocks.
+        """Write all there is, and end the threads: whether that was done in ``patience`` seconds. Blocks.
 
         Close the last window before. What could not be written is dropped, counted and logged.
         """
+        until = clock.monotonic() + patience
         if self._sums.rows:
             # What nobody closed ends with what was last in it.
             self._sums.close(self._closed_at, max(self._sums.end, *self._sums.last))
             self._hand_over()
-        return self._writer.stop(patience)
+        is_done = self._writer.stop(patience)
+        if self._outlets is not None:
+            # They get a second where the writer had all the time.
+            is_done &= self._outlets.stop(max(until, clock.monotonic() + _LAST))
+        return is_done
 
     @property
     def has_room(self) -> bool:
         """False: an event must wait until ``on_room``, and with it whoever causes it."""
-        if self._held() < self._max_queue:
+        if self._longest() < self._max_queue:
             return True
         self._wanted = True
         # The writer may have made room between the look and the wish.
-        if self._held() < self._max_queue:
+        if self._longest() < self._max_queue:
             return True
         self._waits += 1
         return False
@@ -99,11 +121,11 @@ class AuditLog:
     @property
     def has_room_for_bulk(self) -> bool:
         """False: what would be captured in bulk is to come one by one until ``on_room``."""
-        if self._held() < BULK * self._max_queue:
+        if self._longest() < BULK * self._max_queue:
             return True
         self._wanted_in_bulk = True
         # The writer may have made room between the look and the wish.
-        return self._held() < BULK * self._max_queue
+        return self._longest() < BULK * self._max_queue
 
     def event(
         self,
@@ -163,7 +185,7 @@ class AuditLog:
         if not self._sums.rows:
             return
         self._sums.close(start, end)
-        if self._writer.windows:
+        if self._writer.windows or (self._outlets is not None and self._outlets.held >= self._max_queue):
             self._late += 1
         else:
             self._hand_over()
@@ -171,6 +193,8 @@ class AuditLog:
     @property
     def is_down(self) -> bool:
         """Whether records are not written because of a defect, or can neither be written nor wait."""
+        if self._outlets is not None and self._outlets.is_down:
+            return True
         return self._writer.is_down or (self._writer.is_failing and self._held() >= self._max_queue)
 
     def counts(self) -> Counts:
@@ -188,6 +212,7 @@ class AuditLog:
             failed_writes=writer.failures,
             waits=self._waits,
             late_windows=self._late,
+            outlets={} if self._outlets is None else self._outlets.counts(),
         )
 
     def _hand_over(self) -> None:
@@ -199,12 +224,16 @@ class AuditLog:
         """Bytes that wait."""
         return self._taken - self._writer.released + ROW_BYTES * self._late_rows()
 
+    def _longest(self) -> int:
+        """Bytes that wait, in the longest of the queues that somebody is held up for."""
+        return self._held() if self._outlets is None else max(self._held(), self._outlets.held)
+
     def _late_rows(self) -> int:
         """Rows that are summed on because the writer is behind; those of a window in time do not wait."""
         return len(self._sums.rows) if self._writer.windows else 0
 
     def _made_room(self) -> None:
-        held = self._held()
+        held = self._longest()
         is_wanted = self._wanted and held < self._max_queue
         is_wanted_in_bulk = self._wanted_in_bulk and held <= BULK_AGAIN * self._max_queue
         if is_wanted:
@@ -218,19 +247,37 @@ class AuditLog:
 def open_log(settings: Audit, on_room: Callable[[], None] = lambda: None) -> AuditLog:
     """The log that the settings describe, not started. ``on_room`` as of `AuditLog`."""
     boot = secrets.token_hex(6)
-    sink: Sink
-    if settings.format == "json":
-        sink = LineSink()
-    else:
-        # Large, and there only with an extra.
-        from amqpgate.telemetry.audit.parquet import ParquetSink
+    pieces, sink = Pieces(settings.name, boot), _sink_of(settings, boot)
+    if not settings.sinks:
+        assert sink is not None
+        return AuditLog(sink, pieces, max_queue=settings.max_queue, on_room=on_room)
+    # Of use where somebody gets records beside.
+    from amqpgate.telemetry.audit.outlets.fan_out import FanOut, Outlets
+    from amqpgate.telemetry.audit.outlets.opening import outlets_of
 
-        assert settings.folder is not None
-        sink = ParquetSink(
-            settings.folder,
-            settings.name,
-            boot,
-            roll_records=settings.roll_records,
-            roll_interval=settings.roll_interval,
-        )
-    return AuditLog(sink, Pieces(settings.name, boot), max_queue=settings.max_queue, on_room=on_room)
+    def made_room() -> None:
+        log._made_room()
+
+    some = outlets_of(settings, made_room)
+    log = AuditLog(
+        FanOut(sink, some), pieces, max_queue=settings.max_queue, on_room=on_room, outlets=Outlets(some)
+    )
+    return log
+
+
+def _sink_of(settings: Audit, boot: str) -> Sink | None:
+    if settings.format is None:
+        return None
+    if settings.format == "json":
+        return LineSink()
+    # Large, and there only with an extra.
+    from amqpgate.telemetry.audit.parquet import ParquetSink
+
+    assert settings.folder is not None
+    return ParquetSink(
+        settings.folder,
+        settings.name,
+        boot,
+        roll_records=settings.roll_records,
+        roll_interval=settings.roll_interval,
+    )

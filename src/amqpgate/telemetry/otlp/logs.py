@@ -26,9 +26,10 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from amqpgate.config import HttpUrl, Otlp
 from amqpgate.logs import RECURRING, fields_of
+from amqpgate.telemetry.http_request import NotTakenError
 from amqpgate.telemetry.otlp.counts import COUNTS
 from amqpgate.telemetry.otlp.metrics import attributes
-from amqpgate.telemetry.otlp.post import NotTakenError, Poster, resource_of
+from amqpgate.telemetry.otlp.post import Poster, resource_of
 from amqpgate.values import define
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ _SEVERITIES: Final = {"debug": 5, "info": 9, "warning": 13, "error": 17, "critic
 class LogShipper:
     """Of one process. `take` is called wherever lines are written, the rest by its thread."""
 
-    poster: Poster
+    poster: Poster[Otlp]
     resource: Mapping[str, str | int]
     version: str
     _waiting: deque[LogRecord] = attrs.field(factory=deque, init=False)

@@ -1,28 +1,46 @@
-"""One request of OTLP over HTTP: no redirects, no proxies, so that headers with logins go nowhere else."""
+"""One request of OTLP over HTTP, and who speaks."""
 
 from __future__ import annotations
 
-import http.client
 import os
-import ssl
 import uuid
-from typing import Final
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from amqpgate.config import HttpUrl, Otlp
+from amqpgate.config import HttpUrl
 from amqpgate.errors import ConfigError
+from amqpgate.telemetry.http_request import NotTakenError, ask
 from amqpgate.values import frozen
 
-
-class NotTakenError(Exception):
-    """The collector has not taken it; the text says why, and shows no header."""
-
-
-#: One for both, so that what a process says in either is known to be its.
+#: One for all, so that what a process says in either is known to be its.
 _INSTANCE: Final = str(uuid.uuid4())
 
 
-def resource_of(settings: Otlp, version: str) -> dict[str, str | int]:
+class CollectorSettings(Protocol):
+    """How a collector is talked to."""
+
+    @property
+    def ca(self) -> Path | None:
+        """Who may sign its certificate."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for an answer."""
+
+    @property
+    def service_name(self) -> str:
+        """Of the gateway, there."""
+
+    def headers(self) -> Mapping[str, str]:
+        """For it. Raises ``ConfigError``."""
+
+
+S = TypeVar("S", bound=CollectorSettings)
+
+
+def resource_of(settings: CollectorSettings, version: str) -> dict[str, str | int]:
     """Who speaks: this process."""
     return {
         "service.name": settings.service_name,
@@ -33,33 +51,20 @@ def resource_of(settings: Otlp, version: str) -> dict[str, str | int]:
 
 
 @frozen
-class Poster:
+class Poster(Generic[S]):
     """Sends to one endpoint. Blocks: it is for threads."""
 
     url: HttpUrl
-    settings: Otlp
+    settings: S
 
-    def post(self, body: bytes) -> None:
-        """Send it. Raises `NotTakenError`."""
-        parts = urlsplit(str(self.url))
-        timeout = float(self.settings.timeout)
-        connection: http.client.HTTPConnection
+    def post(self, body: bytes) -> bytes:
+        """Send it; what a collector that takes it answers. Raises `NotTakenError`."""
+        settings = self.settings
         try:
-            if self.url.is_tls:
-                ca = None if self.settings.ca is None else str(self.settings.ca)
-                context = ssl.create_default_context(cafile=ca)
-                connection = http.client.HTTPSConnection(
-                    parts.hostname or "", parts.port, timeout=timeout, context=context
-                )
-            else:
-                connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
-            try:
-                headers = {**self.settings.headers(), "content-type": "application/x-protobuf"}
-                connection.request("POST", parts.path or "/", body, headers)
-                status = connection.getresponse().status
-            finally:
-                connection.close()
-        except (OSError, http.client.HTTPException, ConfigError) as error:
-            raise NotTakenError(f"{type(error).__name__}: {error}") from None
-        if status // 100 != 2:
-            raise NotTakenError(f"it answers {status}")
+            headers = {**settings.headers(), "content-type": "application/x-protobuf"}
+        except ConfigError as error:
+            raise NotTakenError(str(error)) from None
+        path = urlsplit(str(self.url)).path or "/"
+        answer = ask(self.url, "POST", path, body, headers, ca=settings.ca, timeout=float(settings.timeout))
+        answer.check()
+        return answer.body

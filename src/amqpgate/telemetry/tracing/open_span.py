@@ -97,6 +97,13 @@ class _CompactSpan:
         )
 
 
+def began_at(span: OpenSpan) -> int | None:
+    """When it began, in nanoseconds since 1970; None: it is not recorded."""
+    if isinstance(span, _CompactSpan):
+        return span.start
+    return span.start_time if isinstance(span, SdkSpan) else None
+
+
 @attrs.frozen
 class SpanMaker:
     """Makes those of one process, with the numbers and flags that the SDK would give them."""

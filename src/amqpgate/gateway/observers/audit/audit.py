@@ -271,6 +271,6 @@ class AuditTrail:
 
     @contained("audit", None)
     def admin(self, action: str, **detail: str) -> None:
-        """An operator has done something: ``reload``, ``pause``, ``resume`` or ``drain``."""
+        """An operator has done something, such as ``reload``; ``detail`` says with what, and who it was."""
         told = json_of({"action": action, **detail})
         self.log.event(None, "admin", policy_digest=self.digest, detail=told)

@@ -24,8 +24,9 @@ import attrs
 import trio
 
 from amqpgate.gateway.limits.sampler import Sampler
+from amqpgate.logs import shown
 from amqpgate.policy.engine.taps import Expression, parse
-from amqpgate.telemetry.answers import JSON, Args
+from amqpgate.telemetry.answers import JSON, Args, asker_of
 from amqpgate.telemetry.events import EventSubscriber, EventText, Said
 from amqpgate.telemetry.faults import contained
 from amqpgate.values import define, frozen
@@ -53,9 +54,10 @@ class TapRequest:
     every: int = 1
     #: As AMQP frames, too.
     frames: bool = False
-    #: What it is called by whoever ends it, and who asks.
+    #: What it is called by whoever ends it.
     name: str = ""
-    by: str = ""
+    #: Who asks: ``by``, ``address``.
+    asker: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, args: Args) -> TapRequest:
@@ -65,7 +67,7 @@ class TapRequest:
             every=int(str(args.get("every", 1))),
             frames=bool(args.get("frames")),
             name=str(args.get("tap", "")),
-            by=str(args.get("by", "")),
+            asker=asker_of(args),
         )
 
 
@@ -194,8 +196,9 @@ class TapRegistry:
         self._changed()
         self._begun.set()
         subscriber.put({"event": "begun"})
-        log.warning("%s taps what matches: %s", order.by, order.match if str(order.match) else "everything")
-        self.note("tap", {"by": order.by, "match": str(order.match)})
+        what = order.match if str(order.match) else "everything"
+        log.warning("an operator taps what matches%s: %s", shown(order.asker), what)
+        self.note("tap", {**order.asker, "match": str(order.match)})
         return tap
 
     def close(self, tap: Tap) -> None:
@@ -206,8 +209,8 @@ class TapRegistry:
         self.taps = tuple(one for one in self.taps if one is not tap)
         self._changed()
         told = {name: str(count) for name, count in tap.counts.items()}
-        log.warning("%s does not tap any more: %s", tap.order.by, told)
-        self.note("untap", {"by": tap.order.by, "match": str(tap.order.match), **told})
+        log.warning("an operator does not tap any more%s: %s", shown(tap.order.asker), told)
+        self.note("untap", {**tap.order.asker, "match": str(tap.order.match), **told})
 
     def _changed(self) -> None:
         self._muted.clear()

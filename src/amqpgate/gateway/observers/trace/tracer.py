@@ -7,6 +7,7 @@ session and in all, and what would go beyond is not begun, and counted.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -16,9 +17,11 @@ import trio
 from amqpgate.config import Tracing as Settings
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.policy import Operation, Principal, SessionTraces, TraceDecision
+from amqpgate.telemetry.exemplars import Exemplars
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.tracing.export import Export
+from amqpgate.telemetry.tracing.open_span import OpenSpan, began_at
 from amqpgate.telemetry.tracing.semconv import OPT_IN, RABBITMQ, Key, Names, Value
 from amqpgate.telemetry.tracing.spans import Sort, Spans
 
@@ -41,22 +44,30 @@ class Tracer:
 
     spans: Spans
     counters: TraceCounters
+    exemplars: Exemplars
     #: Spans under way.
     open: int = attrs.field(default=0, init=False)
     #: Of the policies in force.
     _samplers: dict[TraceDecision, Sampler] = attrs.field(factory=dict, init=False)
 
     @classmethod
-    def of(cls, settings: Settings, version: str, counters: TraceCounters) -> Tracer:
+    def of(cls, settings: Settings, version: str, counters: TraceCounters, exemplars: Exemplars) -> Tracer:
         """Starts the thread that sends. Raises ``ConfigError`` where a file cannot be read."""
         names = Names.chosen(os.environ.get(OPT_IN, ""))
-        tracing = cls(Spans(Export(settings, version, counters), names), counters)
+        tracing = cls(Spans(Export(settings, version, counters), names), counters, exemplars)
         counters.open.set_function(lambda: tracing.open)
         return tracing
 
     def count(self, more: int) -> None:
         """So many more spans are under way."""
         self.open += more
+
+    @contained("traces", None)
+    def confirmed(self, span: OpenSpan) -> None:
+        """A publish has been confirmed whose span is under way."""
+        context, began = span.get_span_context(), began_at(span)
+        if context.is_valid and began is not None:
+            self.exemplars.note(max(0, time.time_ns() - began) / 1e9, context.trace_id, context.span_id)
 
     def sampler(self, decision: TraceDecision) -> Sampler:
         """Who chooses for all sessions that a rule is about."""

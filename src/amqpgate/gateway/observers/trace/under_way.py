@@ -133,7 +133,10 @@ class UnderWay:
         else:
             tags = [tag] if tag in waiting else []
         for one in tags:
-            self._end(waiting.pop(one), _SETTLES.get(method.INDEX))
+            span = waiting.pop(one)
+            if isinstance(method, amqp.BasicAck) and waiting is self._publishes.get(channel):
+                self.tracing.confirmed(span)
+            self._end(span, _SETTLES.get(method.INDEX))
         if not waiting:
             show(channel, False)
 

@@ -25,6 +25,7 @@ OcsfEvent: TypeAlias = "dict[str, object]"
 _AUTHENTICATION: Final = (3, 3002)
 _API: Final = (6, 6003)
 _DATASTORE: Final = (6, 6005)
+_NAMES: Final = {3002: "authentication", 6003: "api_activity", 6005: "datastore_activity"}
 _LOGON, _LOGOFF = 1, 2
 _READ, _WRITE = 1, 5
 _OTHER: Final = 99
@@ -79,6 +80,11 @@ def ocsf_of(sort: Sort, row: RecordRow) -> OcsfEvent:
     )
 
 
+def class_name(event: OcsfEvent) -> str:
+    """The name of its class, as the schema has it: ``api_activity``."""
+    return _NAMES[cast("int", event["class_uid"])]
+
+
 def _typed(place: tuple[int, int], activity: int) -> OcsfEvent:
     category, number = place
     return {
@@ -91,7 +97,12 @@ def _typed(place: tuple[int, int], activity: int) -> OcsfEvent:
 
 def _common(sort: Sort, row: RecordRow, kind: str) -> OcsfEvent:
     time = cast("datetime", row["time"] if sort == "events" else row["first"])
-    source = {"ip": row["source"]} if row["source"] else {"name": "Unknown"}
+    user, source = _user(row), {"ip": row["source"]} if row["source"] else {"name": "Unknown"}
+    detail = _parsed(cast("str", row["detail"])) if kind == "admin" and row["detail"] else None
+    if isinstance(detail, dict):
+        # No session's: it says itself who it was.
+        user = {"name": str(detail["by"]), "type_id": 0} if "by" in detail else user
+        source = {"ip": str(detail["address"])} if detail.get("address", "-") != "-" else source
     event: OcsfEvent = {
         "time": _millis(time),
         "metadata": {
@@ -103,7 +114,7 @@ def _common(sort: Sort, row: RecordRow, kind: str) -> OcsfEvent:
             "log_provider": row["gateway"],
         },
         "severity_id": 2 if kind == "denied" else 1,
-        "actor": {"user": _user(row)} | _session(row),
+        "actor": {"user": user} | _session(row),
         "src_endpoint": source,
         "unmapped": _unmapped(row),
     }

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from ocsf_json_schema import OcsfJsonSchemaEmbedded, get_ocsf_schema
 
-from amqpgate.pipeline.jobs.ocsf import BODY, VERSION, ocsf_of
+from amqpgate.ocsf import BODY, VERSION, ocsf_of
 from amqpgate.records import EventKind, Record
 from tests.support.audit_records import START, Traffic, event, table_of, usage, write
 from tests.support.audit_verbs import audit_locally
@@ -75,6 +75,15 @@ def test_a_denial() -> None:
     assert denied["resources"] == [{"name": "q", "type": "queue"}]
     assert (denied["unmapped"]["policy"], denied["unmapped"]["rule"]) == ("p", "r")
     assert told(event("g-2", "shadow", START, **ORIGIN, **columns))["status"] == "Success"
+
+
+def test_an_operator() -> None:
+    detail = '{"action": "pause", "address": "10.0.0.7", "by": "token"}'
+    paused = told(event("g-1", "admin", START, detail=detail))
+    assert (paused["actor"]["user"]["name"], paused["src_endpoint"]) == ("token", {"ip": "10.0.0.7"})
+    assert (paused["activity_id"], paused["unmapped"]["detail"]["action"]) == (3, "pause")
+    nobody = told(event("g-2", "admin", START, detail='{"action": "reload", "by": "signal"}'))
+    assert nobody["src_endpoint"] == {"name": "Unknown"}
 
 
 def test_messages() -> None:

@@ -1,0 +1,101 @@
+"""Records as log records of OTLP. The body is the event of OCSF, as a map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+import attrs
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
+from opentelemetry.proto.common.v1.common_pb2 import (
+    AnyValue,
+    ArrayValue,
+    InstrumentationScope,
+    KeyValue,
+    KeyValueList,
+)
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from amqpgate import __version__
+from amqpgate.config.audit_sinks import AuditOtlp
+from amqpgate.ocsf import OcsfEvent
+from amqpgate.telemetry.audit.outlets.receiver import Ready, Sent
+from amqpgate.telemetry.otlp.metrics import attributes
+from amqpgate.telemetry.otlp.post import Poster, resource_of
+from amqpgate.values import define
+
+#: OTLP's numbers: what failed is a warning.
+_INFO: Final = (9, "INFO")
+_WARN: Final = (13, "WARN")
+_SCOPE: Final = "amqpgate.audit"
+
+
+@define(eq=False)
+class OtlpReceiver:
+    """A collector."""
+
+    poster: Poster[AuditOtlp]
+    resource: Resource = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.resource = Resource(attributes=attributes(resource_of(self.poster.settings, __version__)))
+
+    def ready(self, event: OcsfEvent) -> Ready:
+        """A log record, encoded as one of a scope's."""
+        metadata = cast("dict[str, str]", event["metadata"])
+        when = cast("int", event["time"]) * 1_000_000
+        number, text = _WARN if event["status_id"] == 2 else _INFO
+        record = LogRecord(
+            time_unix_nano=when,
+            observed_time_unix_nano=when,
+            severity_number=number,  # type: ignore[arg-type]
+            severity_text=text,
+            event_name=f"{_SCOPE}.{metadata['event_code']}",
+            body=_any(event),
+            attributes=attributes(
+                {"log.record.uid": metadata["uid"], "ocsf.class_uid": cast("int", event["class_uid"])}
+            ),
+        )
+        return Ready(metadata["uid"], "", ScopeLogs(log_records=[record]).SerializeToString())
+
+    def send(self, records: Sequence[Ready]) -> Sent:
+        # Messages of protobuf that stand behind each other are one, with the lists of both.
+        scope = ScopeLogs.FromString(b"".join(record.data for record in records))
+        scope.scope.CopyFrom(InstrumentationScope(name=_SCOPE, version=__version__))
+        of = ResourceLogs(resource=self.resource, scope_logs=[scope])
+        answer = self.poster.post(ExportLogsServiceRequest(resource_logs=[of]).SerializeToString())
+        try:
+            lost = ExportLogsServiceResponse.FromString(answer).partial_success.rejected_log_records
+        except DecodeError:
+            lost = 0
+        rejected = min(max(lost, 0), len(records))
+        return Sent(len(records) - rejected, rejected, "it says that it rejects them")
+
+    def ask(self) -> str:
+        self.poster.post(b"")
+        return "takes log records"
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _any(value: object) -> AnyValue:
+    if isinstance(value, bool):
+        return AnyValue(bool_value=value)
+    if isinstance(value, str):
+        return AnyValue(string_value=value)
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
+        return AnyValue(int_value=value)
+    if isinstance(value, int | float):
+        return AnyValue(double_value=value)
+    if isinstance(value, dict):
+        pairs = [KeyValue(key=key, value=_any(one)) for key, one in value.items()]
+        return AnyValue(kvlist_value=KeyValueList(values=pairs))
+    if isinstance(value, list):
+        return AnyValue(array_value=ArrayValue(values=[_any(one) for one in value]))
+    return AnyValue()

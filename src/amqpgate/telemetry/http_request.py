@@ -1,0 +1,104 @@
+"""One request of HTTP, sent by a thread: no redirects, no proxies, so that headers with logins go nowhere
+else, and an end to it, however slowly the other side talks."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Timer
+from typing import Final
+from urllib.parse import urlsplit
+
+from amqpgate.config import HttpUrl
+from amqpgate.values import frozen
+
+#: Bytes of an answer that are read, at most: OpenSearch says some 150 of each document.
+_MOST: Final = 4 << 20
+
+
+class NotTakenError(Exception):
+    """What was sent was not taken; the text says why, and shows no header and nothing of an answer's body."""
+
+    def __init__(self, why: str, pause: float = 0.0) -> None:
+        super().__init__(why)
+        #: Seconds in which nobody is to try again, as the other side asks.
+        self.pause = pause
+
+
+class TooLargeError(NotTakenError):
+    """It is too large for the other side."""
+
+
+@frozen
+class HttpAnswer:
+    """What came back; nothing is known of the body."""
+
+    status: int
+    body: bytes
+    #: Seconds that the other side asks to wait, or 0.
+    pause: float
+
+    def check(self) -> None:
+        """Raises `NotTakenError` for all but 2xx."""
+        if self.status == 413:
+            raise TooLargeError("it answers 413: too large")
+        if self.status // 100 != 2:
+            raise NotTakenError(f"it answers {self.status}", self.pause)
+
+
+def ask(
+    url: HttpUrl,
+    verb: str,
+    path: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    ca: Path | None,
+    timeout: float,
+) -> HttpAnswer:
+    """Send a request to a path there, and read the answer, within ``timeout`` seconds of being connected.
+
+    Raises `NotTakenError` where there is none.
+    """
+    parts = urlsplit(str(url))
+    host = parts.hostname or ""
+    connection: http.client.HTTPConnection | None = None
+    try:
+        if url.is_tls:
+            context = ssl.create_default_context(cafile=None if ca is None else str(ca))
+            connection = http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=context)
+        else:
+            connection = http.client.HTTPConnection(host, parts.port, timeout=timeout)
+        connection.connect()
+        # The connection's own limit is for each read, and a byte may come in each.
+        end = Timer(timeout, _hang_up, (connection.sock,))
+        end.daemon = True
+        end.start()
+        try:
+            connection.request(verb, path, body, dict(headers))
+            answer = connection.getresponse()
+            return HttpAnswer(answer.status, answer.read(_MOST), _pause(answer.getheader("retry-after")))
+        finally:
+            end.cancel()
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NotTakenError(f"{type(error).__name__}: {error}") from None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _hang_up(sock: socket.socket) -> None:
+    """Whoever reads or writes there stops. Below TLS, which another thread may be in."""
+    try:
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+    except OSError:
+        # It is over already.
+        return
+
+
+def _pause(text: str | None) -> float:
+    """Of a header Retry-After: seconds; dates are not read."""
+    return float(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 6 else 0.0
