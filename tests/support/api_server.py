@@ -1,8 +1,9 @@
-"""A stand-in for an API server of Kubernetes: objects with versions, pages, watches, and what goes wrong with them.
+"""A stand-in for an API server of Kubernetes: objects with versions, pages, watches, and what goes wrong.
 
-It has what the operator relies on: optimistic concurrency (409), pages, watches from a version with bookmarks and 410 Gone,
-the status as a subresource, merge patches, server-side apply with one owner for each key of ``data``. It has no schemas,
-no admission and no RBAC: those are tested on the real one (``tests/interop/test_operator.py``).
+It has what the operator relies on: optimistic concurrency (409), pages, watches from a version with
+bookmarks and 410 Gone, the status as a subresource, merge patches, server-side apply with
+one owner for each key of ``data``. It has no schemas, no admission and no RBAC: those are tested on the
+real one (``tests/interop/test_operator.py``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A real API server of Kubernetes with its etcd, on loopback, where both can be had.
 
-They are looked for where controllers' own tests have them: in the folder that KUBEBUILDER_ASSETS names, and in PATH.
-There are no controllers behind it, no scheduler and no nodes.
+They are looked for where controllers' own tests have them: in the folder that KUBEBUILDER_ASSETS names, and
+in PATH. There are no controllers behind it, no scheduler and no nodes.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class RealApiServer:
 def real_api_server(folder: Path) -> Iterator[RealApiServer]:
     """Runs until the end; what it stored is in ``folder``."""
     etcd, server = binary("etcd"), binary("kube-apiserver")
-    assert etcd and server
+    assert etcd is not None
+    assert server is not None
     ca = trustme.CA()
     leaf = ca.issue_cert("127.0.0.1", "localhost")
     leaf.private_key_pem.write_to_path(folder / "tls.key")

@@ -9,7 +9,7 @@ import attrs
 
 from amqpgate.kubernetes.api import APPLY, MERGE, Api, ApiError
 from amqpgate.resources.documents import Resource, read_back
-from amqpgate.resources.in_force import PoliciesInForce
+from amqpgate.resources.in_force import ResourcesInForce
 from amqpgate.resources.settings import Owner
 
 #: Who writes it, as Kubernetes notes it for each field.
@@ -66,10 +66,10 @@ class PolicyMap:
         self.files = None if found is None else _files_of(found)
         self.on_change()
 
-    def in_force(self) -> PoliciesInForce:
+    def in_force(self) -> ResourcesInForce:
         """What an operator has put there."""
         read = [read_back(name, text) for name, text in (self.files or {}).items()]
-        return PoliciesInForce({one.key: one for one in read if one is not None})
+        return ResourcesInForce({one.key: one for one in read if one is not None})
 
     # -- what should be there ---------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ _RATE: Final = 0.5
 
 
 @attrs.define(eq=False)
-class Events:
+class ResourceEvents:
     """Those that one operator makes."""
 
     api: Api

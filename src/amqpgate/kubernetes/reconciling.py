@@ -18,14 +18,14 @@ import trio
 from amqpgate.errors import ConfigError
 from amqpgate.kubernetes.api import Api, ApiError
 from amqpgate.kubernetes.config_map import PolicyMap
-from amqpgate.kubernetes.events import Events
+from amqpgate.kubernetes.events import ResourceEvents
 from amqpgate.kubernetes.metrics import OperatorMetrics
 from amqpgate.kubernetes.shelf import Kept, Shelf
 from amqpgate.kubernetes.watching import Backoff, Watching
 from amqpgate.logs import RECURRING
 from amqpgate.resources.definitions import GROUP, RESOURCE_KINDS, VERSION
 from amqpgate.resources.documents import Resource
-from amqpgate.resources.in_force import Found, PoliciesInForce, ResourceJudge, Settled
+from amqpgate.resources.in_force import Found, ResourceJudge, ResourcesInForce, Settled
 from amqpgate.resources.settings import Operator
 from amqpgate.resources.status import is_said, is_turned, status_of
 
@@ -51,8 +51,8 @@ class Reconciling:
     judge: ResourceJudge = attrs.field(init=False)
     shelves: list[Shelf] = attrs.field(init=False)
     map: PolicyMap = attrs.field(init=False)
-    events: Events = attrs.field(init=False)
-    _in_force: PoliciesInForce | None = attrs.field(default=None, init=False)
+    events: ResourceEvents = attrs.field(init=False)
+    _in_force: ResourcesInForce | None = attrs.field(default=None, init=False)
     _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Reconciling:
         ]
         name = str(self.settings.config_map)
         self.map = PolicyMap(self.api, self.namespace, name, self.settings.owner, self._wake)
-        self.events = Events(self.api, self.identity, self.metrics)
+        self.events = ResourceEvents(self.api, self.identity, self.metrics)
 
     @property
     def is_ready(self) -> bool:
@@ -129,7 +129,7 @@ class Reconciling:
         for shelf in self.shelves:
             yield from shelf.kept.values()
 
-    async def _write(self, policies: PoliciesInForce) -> None:
+    async def _write(self, policies: ResourcesInForce) -> None:
         try:
             digest = await trio.to_thread.run_sync(lambda: policies.digest)
         except ConfigError as error:

@@ -12,6 +12,7 @@ things are left out on purpose:
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -254,13 +255,7 @@ def manifests() -> dict[str, str]:
     """The definitions as YAML, by the names of their files."""
     made = {}
     for kind in RESOURCE_KINDS:
-        text = yaml.dump(definition(kind), Dumper=_Plain, sort_keys=False, width=110)
+        # By way of JSON, so that what stands there twice is written twice.
+        text = yaml.safe_dump(json.loads(json.dumps(definition(kind))), sort_keys=False, width=110)
         made[f"{kind.plural}.yaml"] = f"# Made by `make crds`. DO NOT EDIT.\n{text}"
     return made
-
-
-class _Plain(yaml.SafeDumper):
-    """Writes out what stands there twice."""
-
-    def ignore_aliases(self, _data: object) -> bool:
-        return True

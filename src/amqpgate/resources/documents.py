@@ -89,7 +89,12 @@ def written(key: ResourceKey, name: str, resource: Resource, generation: int) ->
         node = _Growing().node(document, "", 0)
         # What cannot be UTF-8 is in no file.
         body = yaml.dump(
-            document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=110
+            document,
+            Dumper=_QuotingDumper,
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=False,
+            width=110,
         )
         body.encode()
         placed = placed_document(node)
@@ -173,7 +178,7 @@ class _Growing:
             raise ConfigError(f"the resource is larger than {MOST_TEXT} characters; split it")
 
 
-class _Dumper(yaml.SafeDumper):
+class _QuotingDumper(yaml.SafeDumper):
     """Writes what YAML 1.2 reads as it was: the library knows YAML 1.1."""
 
     def ignore_aliases(self, data: object) -> bool:
@@ -185,4 +190,4 @@ def _text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=None if is_text else "'")
 
 
-_Dumper.add_representer(str, _text)
+_QuotingDumper.add_representer(str, _text)

@@ -50,7 +50,7 @@ class Found:
 
 
 @attrs.frozen
-class PoliciesInForce:
+class ResourcesInForce:
     """The policies that hold, by resource."""
 
     resources: Mapping[ResourceKey, WrittenResource]
@@ -74,7 +74,7 @@ class PoliciesInForce:
 class Settled:
     """What is in force from now on, and who did not get there."""
 
-    in_force: PoliciesInForce
+    in_force: ResourcesInForce
     refused: Mapping[ResourceKey, RefusedResource]
 
 
@@ -133,7 +133,7 @@ class ResourceJudge:
 
     def settle(
         self,
-        before: PoliciesInForce,
+        before: ResourcesInForce,
         found: Sequence[Found],
         unlisted: Collection[tuple[str, str]] = (),
     ) -> Settled:
@@ -154,7 +154,7 @@ class ResourceJudge:
             if isinstance(one.judged, WrittenResource) and held.get(one.key) != one.judged
         ]
         self._add(held, changed, refused)
-        return Settled(PoliciesInForce(dict(sorted(held.items()))), refused)
+        return Settled(ResourcesInForce(dict(sorted(held.items()))), refused)
 
     def _add(
         self,

@@ -1,4 +1,4 @@
-"""The operator against the stand-in of an API server: what gets in force, what is told, and what goes wrong."""
+"""The operator on the stand-in of an API server: what gets in force, what is told, what goes wrong."""
 
 from __future__ import annotations
 
