@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,8 +18,9 @@ import attrs
 import trio
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from amqpgate.admin.door import Door
 from amqpgate.admin.framework import Framework
@@ -202,26 +203,49 @@ class ApiServer:
         selector = query.get("fieldSelector", "").partition("=")[2]
         breaks = self._breaks
 
-        async def lines() -> AsyncIterator[bytes]:
+        async def lines(send: Callable[[bytes], Awaitable[None]]) -> None:
             # What has been told is found by its place: versions repeat for bookmarks.
             place = next((i for i, one in enumerate(self.log) if one[0] > since), len(self.log))
             with trio.move_on_after(float(query["timeoutSeconds"])):
                 while self._breaks == breaks:
                     for _, kind, where, thing in self.log[place:]:
                         place += 1
-                        if kind != "BOOKMARK" and where != collection:
-                            continue
-                        if kind != "BOOKMARK" and selector and thing["metadata"]["name"] != selector:
-                            continue
-                        yield f'{{"type":"{kind}","object":{self._text(thing)}}}\n'.encode()
+                        is_mine = where == collection and selector in ("", thing["metadata"].get("name"))
+                        if is_mine or kind == "BOOKMARK":
+                            await send(f'{{"type":"{kind}","object":{self._text(thing)}}}\n'.encode())
                     async with self._news:
-                        await self._news.wait()
-                yield b'{"type":"MODI'
-                if self.compacted:
-                    return
-                raise ConnectionError("broken")
+                        if place == len(self.log) and self._breaks == breaks:
+                            await self._news.wait()
+                await send(b'{"type":"MODI')
 
-        return StreamingResponse(lines(), media_type="application/json")
+        return _Lines(lines)
+
+
+class _Lines(Response):
+    """A body that is sent while it is made, until the peer goes."""
+
+    def __init__(self, lines: Callable[[Callable[[bytes], Awaitable[None]]], Awaitable[None]]) -> None:
+        super().__init__(media_type="application/json")
+        del self.headers["content-length"]
+        self.lines = lines
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+
+        async def more(data: bytes) -> None:
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+
+        async with trio.open_nursery() as nursery:
+
+            async def until_gone() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(until_gone)
+            await self.lines(more)
+            await send({"type": "http.response.body", "body": b""})
+            nursery.cancel_scope.cancel()
 
 
 def _merge(into: Thing, patch: Thing) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
@@ -106,13 +106,14 @@ class _Connection:
     async def body(self, most: int) -> bytes:
         """The whole of it."""
         found = bytearray()
-        async for data in self.pieces():
-            found += data
-            if len(found) > most:
-                raise UnreadableAnswerError(f"the API server answers with more than {most} bytes")
+        async with aclosing(self.pieces()) as pieces:
+            async for data in pieces:
+                found += data
+                if len(found) > most:
+                    raise UnreadableAnswerError(f"the API server answers with more than {most} bytes")
         return bytes(found)
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
         """As they come."""
         while True:
             event = await self.event()
@@ -207,7 +208,8 @@ class Api:
                     if response.status_code != 200:
                         data = await connection.body(MOST_ANSWER)
                         raise ApiError(f"watch {_shown(target)}: {_reason(data)}", response.status_code)
-                yield _lines(connection)
+                async with aclosing(_lines(connection)) as lines:
+                    yield lines
             finally:
                 await trio.aclose_forcefully(connection.stream)
 
@@ -270,17 +272,18 @@ class _Told:
             raise ApiError(f"{self.what}: {cause or error or 'the connection broke'}") from None
 
 
-async def _lines(connection: _Connection) -> AsyncIterator[bytes]:
+async def _lines(connection: _Connection) -> AsyncGenerator[bytes, None]:
     rest = bytearray()
-    async for data in connection.pieces():
-        begin = len(rest)
-        rest += data
-        while (end := rest.find(b"\n", begin)) >= 0:
-            yield bytes(rest[:end])
-            del rest[: end + 1]
-            begin = 0
-        if len(rest) > MOST_LINE:
-            raise UnreadableAnswerError(f"a line of a watch is longer than {MOST_LINE} bytes")
+    async with aclosing(connection.pieces()) as pieces:
+        async for data in pieces:
+            begin = len(rest)
+            rest += data
+            while (end := rest.find(b"\n", begin)) >= 0:
+                yield bytes(rest[:end])
+                del rest[: end + 1]
+                begin = 0
+            if len(rest) > MOST_LINE:
+                raise UnreadableAnswerError(f"a line of a watch is longer than {MOST_LINE} bytes")
 
 
 def _token(file: Path) -> str:

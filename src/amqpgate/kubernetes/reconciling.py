@@ -117,6 +117,9 @@ class Reconciling:
             self._in_force = self.map.in_force()
         kept = list(self._kept())
         unlisted = {(shelf.kind.name, shelf.namespace) for shelf in self.shelves if not shelf.is_listed}
+        if self.map.files is None and unlisted and not self._in_force.resources:
+            # Gateways wait for the first ConfigMap: they do not begin with a part of what there is.
+            return
         before, found = self._in_force, [one.found for one in kept]
         settled = await trio.to_thread.run_sync(self.judge.settle, before, found, unlisted)
         if self.map.files != settled.in_force.files:

@@ -136,6 +136,19 @@ async def test_an_invalid_version_changes_nothing_and_is_told_why(server: ApiSer
         assert files(server)["accesspolicy.mq.orders.yaml"] == before["accesspolicy.mq.orders.yaml"]
 
 
+async def test_gateways_do_not_begin_with_a_part_of_what_there_is(server: ApiServer) -> None:
+    await server.put(ACCESS, access("orders"))
+    server.instead["accesspolicies?limit"] = "hang"
+    async with operator(server):
+        await server.until(lambda: sum("policies" in path for _, path in server.asked) >= 7)
+        await trio.sleep(0.5)
+        assert MAPS not in server.stored
+    server.instead.clear()
+    async with operator(server):
+        await server.until(lambda: bool(files(server)))
+        assert list(files(server)) == ["accesspolicy.mq.orders.yaml"]
+
+
 async def test_what_was_never_valid_is_not_in_force(server: ApiServer) -> None:
     await server.put(ACCESS, access("orders", rules="none"))
     async with operator(server):
@@ -179,7 +192,7 @@ async def test_a_server_that_does_not_list_takes_nothing_away(server: ApiServer,
     rates = at("ratepolicies")
     async with operator(server):
         await server.until(lambda: len(files(server)) == 1)
-    server.instead["accesspolicies?limit"] = TERRIBLE[how]
+    server.instead["mq/accesspolicies?"] = TERRIBLE[how]
     async with operator(server) as process:
         # Other kinds go on meanwhile.
         limit = {"id": "slow", "messages": "10/s"}
