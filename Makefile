@@ -14,7 +14,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python lint unit interop delayed chaos fuzz bench docs image wheels deb sbom lock clean test-tools simulate mutations
+.PHONY: help run test test-python lint unit interop delayed chaos fuzz bench crds docs image wheels deb sbom lock clean test-tools simulate mutations
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ fuzz: $(VENV)/.installed-dev ## Fuzz whatever takes bytes from others, ten minut
 bench: $(VENV)/.installed-dev ## Beside HAProxy, some 25 minutes, into build/bench (BENCH=--quick to try)
 	.tools/bin/uv pip install --quiet --python $(BIN)/python 'matplotlib>=3.8'
 	$(BIN)/python -m tests.bench.run $(BENCH)
+
+crds: $(VENV)/.installed-dev ## The CustomResourceDefinitions of the chart, of the policies' schemas
+	@$(BIN)/python -m amqpgate.resources --into helm/amqpgate/files/crds
 
 docs: $(VENV)/.installed-dev ## The documents as a site, into build/site
 	.tools/bin/uv pip install --quiet --python $(BIN)/python 'mkdocs-material>=9.5'

@@ -23,6 +23,7 @@ from amqpgate.cli.audit_metrics import MetricsFile
 from amqpgate.cli.audit_told import RunFacts
 from amqpgate.config import describe, parse
 from amqpgate.gateway.server import assembly
+from amqpgate.kubernetes.metrics import OperatorMetrics
 from amqpgate.operator.single import SingleGateway
 from amqpgate.policy import PolicySet, Source, build
 from tests.unit.telemetry.shipped import metrics_table
@@ -271,7 +272,7 @@ def test_every_metric_exists(metrics_text: str, tmp_path: Path) -> None:
     facts = RunFacts("usage", "audit")
     facts.has_ended(None)
     MetricsFile(tmp_path / "job").ends(facts)
-    there = metrics_text + (tmp_path / "job").read_text()
+    there = metrics_text + (tmp_path / "job").read_text() + OperatorMetrics().text().decode()
     named = set(re.findall(r"\bamqpgate_[a-z_]+", PROSE))
     assert len(named) >= 10
     for name in named:

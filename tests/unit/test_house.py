@@ -65,6 +65,7 @@ PERIODIC = {
     "amqpgate.gateway.transport.tasks:kept": "begins anew what has failed, a moment later",
     "amqpgate.gateway.transport.method_stream:_send_all": "lets other tasks run between a translator's turns",
     "amqpgate.gateway.upstream.health_check:_watch": "checks an endpoint every interval",
+    "amqpgate.kubernetes.reconciling:_keep": "lets more changes come before all are judged, and tries again",
 }
 
 #: Records whose writers are others by contract, by why; the writes are those of the control plane.
@@ -121,6 +122,7 @@ SET_BY_OTHERS = {
 CALLED_BY_OTHERS = {
     "amqpgate.cli:format_commands": "click",
     "amqpgate.inject.manifests:ignore_aliases": "PyYAML",
+    "amqpgate.resources.documents:ignore_aliases": "PyYAML",
 }
 
 

@@ -43,7 +43,7 @@ securityContext:
   {{- toYaml $root.Values.containerSecurityContext | nindent 2 }}
 volumeMounts:
 - {name: amqpgate-config, mountPath: /etc/amqpgate/config, readOnly: true}
-{{- if or $root.Values.policies $root.Values.existingPolicies (include "amqpgate.demo" $root) }}
+{{- if include "amqpgate.policyMap" $root }}
 - {name: amqpgate-policies, mountPath: /etc/amqpgate/policies, readOnly: true}
 {{- end }}
 {{- range $root.Values.secretMounts }}
@@ -78,10 +78,10 @@ securityContext:
 - name: amqpgate-config
   configMap:
     name: {{ include "amqpgate.fullname" . }}
-{{- if or .Values.policies .Values.existingPolicies (include "amqpgate.demo" .) }}
+{{- with include "amqpgate.policyMap" . }}
 - name: amqpgate-policies
   configMap:
-    name: {{ default (printf "%s-policies" (include "amqpgate.fullname" .)) .Values.existingPolicies }}
+    name: {{ . }}
 {{- end }}
 {{- range .Values.secretMounts }}
 - name: amqpgate-secret-{{ .name }}

@@ -19,6 +19,16 @@ demo.yaml:
     - {id: no-secrets, effect: deny, operations: [basic.publish], routingKey: {literal: secret}}
 {{- end -}}
 
+{{/* The ConfigMap with its policies; empty where there are none. */}}
+{{- define "amqpgate.policyMap" -}}
+{{- $name := include "amqpgate.fullname" . -}}
+{{- if include "amqpgate.operator" . -}}
+{{- $name }}-resources
+{{- else if or .Values.policies .Values.existingPolicies (include "amqpgate.demo" .) -}}
+{{- default (printf "%s-policies" $name) .Values.existingPolicies -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The gateway's settings: what `config` says, and what the chart knows where it says nothing. */}}
 {{- define "amqpgate.settings" -}}
 {{- $settings := deepCopy .Values.config -}}
@@ -34,8 +44,12 @@ demo.yaml:
 {{- $_ := set $admin "probes" "0.0.0.0:15681" -}}
 {{- end -}}
 {{- $_ := set $settings "admin" $admin -}}
-{{- if and (not $settings.policies) (or .Values.policies .Values.existingPolicies (include "amqpgate.demo" .)) -}}
+{{- if and (not $settings.policies) (include "amqpgate.policyMap" .) -}}
 {{- $_ := set $settings "policies" "/etc/amqpgate/policies" -}}
+{{- end -}}
+{{- /* Until the first resource is there, and where the last one goes, nobody may do anything. */ -}}
+{{- if and (include "amqpgate.operator" .) (not $settings.defaultAccess) -}}
+{{- $_ := set $settings "defaultAccess" "deny" -}}
 {{- end -}}
 {{- with $settings.sharedLimits -}}
 {{- if not (or $.Values.redis.enabled (and .redis .replicas)) }}{{ fail "config.sharedLimits: say redis and replicas, or set redis.enabled" }}{{ end -}}

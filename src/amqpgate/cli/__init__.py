@@ -19,6 +19,7 @@ and what it needs from the rooms below when it runs: so all is quick, and ``run`
 ``conformance``  which rules of AMQP a broker or a proxy obeys
 ``claims``  look after object stores that policies put bodies into: in ``claim_collect``
 ``inject``  sidecars for pods, off line or as a webhook
+``operator``  policies that are custom resources, brought to gateways
 ``init``    settings and policies to begin with
 ``doctor``  what a gateway would meet on this machine, tried; its checks are in ``doctor_*``
 ``schema``  the JSON Schemas of settings and policies
@@ -34,8 +35,8 @@ and what it needs from the rooms below when it runs: so all is quick, and ``run`
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 
-Neighbours: calls ``app``, ``inject``, ``config``, ``policy``, ``pipeline``, ``logs``; ``demo``
-uses ``broker`` and ``protocol`` besides, and ``broker`` uses ``broker``. Nobody calls this room.
+Neighbours: calls ``app``, ``inject``, ``kubernetes``, ``config``, ``policy``, ``pipeline``, ``logs``;
+``demo`` uses ``broker`` and ``protocol`` besides, and ``broker`` uses ``broker``. Nobody calls this room.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ VERBS: Final[dict[str, str]] = {
     "init": "init",
     "inject": "inject",
     "move": "move",
+    "operator": "operator",
     "pause": "lifecycle",
     "policy": "policy",
     "reload": "reload",
@@ -83,7 +85,7 @@ GROUPS: Final = (
     ("Look at a running gateway", ("top", "sessions", "decisions", "tap", "health")),
     ("Steer a running gateway", ("close", "drain", "pause", "resume", "reload", "route", "move")),
     ("Policies and records", ("policy", "audit", "claims")),
-    ("Beside it", ("inject", "conformance")),
+    ("Beside it", ("inject", "operator", "conformance")),
 )
 
 

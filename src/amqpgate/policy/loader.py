@@ -159,7 +159,12 @@ def documents_of(
     """Every document with its node, which knows the line of each key; `ConfigError` for a wrong one."""
     for source in sources:
         for node in compose(source.data, source.name):
-            yield Placed(node, _document(node, kinds))
+            yield placed_document(node, kinds)
+
+
+def placed_document(node: Node, kinds: Sequence[AnyDocumentKind] = DOCUMENT_KINDS) -> Placed[Document]:
+    """The document that a node describes; `ConfigError` for a wrong one."""
+    return Placed(node, _document(node, kinds))
 
 
 def errors_in(sources: Iterable[Source]) -> list[ConfigError]:

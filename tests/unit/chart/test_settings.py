@@ -30,7 +30,7 @@ def mounted(folder: Path, manifests: dict[str, str]) -> Settings | None:
     for data in maps:
         assert isinstance(data, dict)
         for name, content in data.items():
-            if "kind:" in content:
+            if "kind:" in content and name != "operator.yaml":
                 (folder / "policies" / name).write_text(content)
     for path in re.findall(r"/etc/amqpgate/(secrets/\S+)", text):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,7 @@ def made() -> str:
     # The chart knows a listener, a Redis and a certificate; brokers have to be said where there is a gateway.
     definitions |= _parts("Settings", "config.json")
     definitions |= _parts("Injector", "injector.json")
+    definitions |= _parts("Operator", "operator.json")
     for name in ("Settings", "Settings.SharedLimits", "Injector.ListenerTls"):
         part = definitions[name]
         assert isinstance(part, dict)
@@ -34,6 +35,12 @@ def made() -> str:
     assert isinstance(keys, dict)
     # failurePolicy says the same to both, and the Service knows the port.
     del keys["onError"], keys["bind"]
+    operator = definitions["Operator"]
+    assert isinstance(operator, dict)
+    keys = operator["properties"]
+    assert isinstance(keys, dict)
+    for name in ("configMap", "lease", "owner", "tenants", "bind"):
+        del keys[name]
     for kind in sorted(DOCUMENT_KINDS, key=lambda one: one.name):
         definitions |= _parts(kind.name, kind.schema_file)
     definitions["Policy"] = _any_policy()
