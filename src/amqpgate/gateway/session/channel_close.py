@@ -114,7 +114,7 @@ class SessionChannel(ChannelPublishes):
     consuming: ChannelConsumers | None = None
     #: None: nothing has been asked for by basic.get.
     gets: Gets | None = None
-    #: None: it has declared nothing of the delay ladder that is not known to be there.
+    #: What it has declared of the delay ladder; None: nothing yet.
     ladder: ChannelLadder | None = None
 
     def closing(self) -> ChannelClose:
@@ -172,25 +172,11 @@ class SessionChannel(ChannelPublishes):
 
     def declared(self, queue: str) -> bool:
         """The broker has answered a declare, and tells the name; whether it gave that name itself."""
-        is_given = bool(self._answered())
+        is_given = bool(self.declares_due and self.declares_due.popleft())
+        self.declares_due = self.declares_due or None
         if self.last_queue == SERVER_NAMED and all(one is None for one in self.declares_due or ()):
             self.last_queue = queue
         return is_given
-
-    def declare_here(self, count: int) -> None:
-        """The gateway itself declares queues of the delay ladder, and the broker answers so many of them."""
-        self.move()
-        if count:
-            self.declares_due = self.declares_due or deque()
-            self.declares_due.extend([None] * count)
-
-    def declared_here(self) -> ChannelLadder | None:
-        """The broker has answered a declare. What is to be there by that, if it was the gateway's own."""
-        if self.declares_due is None or self.declares_due[0] is not None:
-            return None
-        self._answered()
-        assert self.ladder is not None, "it has been declared"
-        return self.ladder
 
     def climbing(self) -> ChannelLadder:
         """What it has declared of the delay ladder, or nothing yet."""
@@ -198,17 +184,20 @@ class SessionChannel(ChannelPublishes):
             self.ladder = ChannelLadder()
         return self.ladder
 
-    def end_ladder(self) -> None:
-        """All that it has declared of the ladder is there."""
-        self.ladder = None
+    def climb(self, answers: int) -> None:
+        """The gateway itself declares queues of the delay ladder, and the broker answers so many of them."""
+        self.move()
+        if answers:
+            self.declares_due = self.declares_due or deque()
+            self.declares_due.extend([None] * answers)
 
-    def _answered(self) -> bool | None:
-        if self.declares_due is None:
+    def declared_here(self) -> bool:
+        """The broker has answered a declare: whether the gateway's own."""
+        if not self.declares_due or self.declares_due[0] is not None:
             return False
-        which = self.declares_due.popleft()
-        if not self.declares_due:
-            self.declares_due = None
-        return which
+        self.declares_due.popleft()
+        self.declares_due = self.declares_due or None
+        return True
 
 
 @define(weakref_slot=False)

@@ -53,10 +53,12 @@ class ChannelLadder:
         return [delay_ladder.ANSWERED]
 
     def answered(self) -> int | str:
-        """The broker has answered: this rung is there, or the end for this exchange, for each channel."""
-        return self._asked.popleft()
+        """The broker has answered: this rung is there, or the end for this exchange, for each channel.
 
-    @property
-    def is_answered(self) -> bool:
-        """Whether it has answered all."""
-        return not self._asked
+        Once it has answered all, nothing need be remembered here.
+        """
+        there = self._asked.popleft()
+        if not self._asked:
+            self.highest = None
+            self.ends.clear()
+        return there
