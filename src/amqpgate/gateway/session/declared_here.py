@@ -12,15 +12,15 @@ def ask_broker(channels: SessionChannels, channel: int, answers: int) -> None:
     ``ProtocolViolation`` where that may not be asked."""
     for _ in range(answers):
         channels.upstream.request(channel, ANSWERED, None)
-    channels.states[channel].climb(answers)
+    state = channels.states[channel]
+    state.move()
+    state.declaring().climb(answers)
 
 
 def is_for_gateway(channels: SessionChannels, delays: Delays | None, channel: int) -> bool:
     """The broker answers a declare: whether that is the gateway's own."""
     state = channels.states.remembered(channel)
-    if state is None or not state.declared_here():
-        return False
-    there = state.climbing().answered()
-    if delays is not None:
+    there = None if state is None or state.declares is None else state.declares.climbed()
+    if there is not None and delays is not None:
         delays.answered(there)
-    return True
+    return there is not None

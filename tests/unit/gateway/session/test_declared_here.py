@@ -16,7 +16,7 @@ def test_answers_come_in_the_order_asked() -> None:
     channels, delays = SessionChannels(cast(Relay, None), Channels()), Delays(None)
     state = channels.states.of(1)
     state.declare(amqp.QueueDeclare())
-    ask_broker(channels, 1, len(state.climbing().climb(6)))
+    ask_broker(channels, 1, len(state.declaring().ladder.climb(6)))
     state.declare(amqp.QueueDeclare(queue="q"))
     heard = []
     for queue in ("amq.gen-1", "amqpgate.delay.sink", "q"):
@@ -25,5 +25,5 @@ def test_answers_come_in_the_order_asked() -> None:
             channels.declared(1, queue)
     assert heard == [False, True, False]
     assert not is_for_gateway(channels, delays, 2)
-    assert state.declares_due is None
+    assert state.declares is None
     assert list(channels.owned or ()) == ["amq.gen-1"]
