@@ -108,7 +108,7 @@ class Migration:
                 return True
             if state.close.down is not None:
                 member.release(channel)
-                state.leave_behind()
+                state.close.left_to_client()
         return False
 
     def _ask(self) -> None:

@@ -190,7 +190,7 @@ def _check_tag(method: Method, channel: int, state: SessionChannel | None) -> No
 def why_fixed(session: Session) -> str | None:
     """Why a session cannot leave its connection any more without its client's seeing it; None: it can."""
     for number, state in session.channels.states.items():
-        if state.last_queue == SERVER_NAMED and state.declares_due is None:
+        if state.last_queue == SERVER_NAMED and not (state.declares and state.declares.due):
             return "a queue was declared whose name nobody has been told"
         if state.transacts:
             return "a transaction is under way"

@@ -21,7 +21,6 @@ client as soon as it has answered the broker's.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from functools import partial
 from typing import Final
@@ -33,7 +32,7 @@ from amqpgate.datapath.scanner import ByChannel, Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_consumers import ChannelConsumers
-from amqpgate.gateway.session.channel_ladder import ChannelLadder
+from amqpgate.gateway.session.channel_ladder import ChannelDeclares
 from amqpgate.gateway.session.close_progress import ChannelClose
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.gateway.session.gets import Gets
@@ -80,8 +79,8 @@ def check_unanswered(count: int, most: int, channel: int, method: Method) -> Non
 
 def check_declares(state: SessionChannel, channel: int, method: Method) -> None:
     """The same, where the client declares more than can be remembered."""
-    if isinstance(method, amqp.QueueDeclare) and state.declares_due is not None:
-        check_unanswered(len(state.declares_due), MOST_DECLARES, channel, method)
+    if isinstance(method, amqp.QueueDeclare) and state.declares is not None:
+        check_unanswered(len(state.declares.due), MOST_DECLARES, channel, method)
 
 
 def check_name(state: SessionChannel, channel: int, method: Method) -> None:
@@ -105,17 +104,14 @@ class SessionChannel(ChannelPublishes):
     #: The broker's channel has another queue for that, or none: it is not the one on which it was declared,
     #: or the gateway has declared one there since.
     is_moved: bool = False
-    #: Declares that the broker has not answered: True for those that leave the name to the broker, None for
-    #: the gateway's own. None: none.
-    declares_due: deque[bool | None] | None = None
+    #: Declares that the broker has not answered. None: none.
+    declares: ChannelDeclares | None = None
     #: None: nobody closes it.
     close: ChannelClose | None = None
     #: None: no consumer has been asked for yet.
     consuming: ChannelConsumers | None = None
     #: None: nothing has been asked for by basic.get.
     gets: Gets | None = None
-    #: None: it has declared nothing of the delay ladder that is not known to be there.
-    ladder: ChannelLadder | None = None
 
     def closing(self) -> ChannelClose:
         """The close that is under way, or a new one."""
@@ -126,10 +122,6 @@ class SessionChannel(ChannelPublishes):
     def deny(self, denial: ProtocolViolation) -> None:
         """The gateway closes the broker's side, and then the client's."""
         self.close = ChannelClose(Side.UPSTREAM, denial=denial)
-
-    def leave_behind(self) -> None:
-        """The broker has closed it, and has its answer; the client's is still due."""
-        self.closing().left_to_client()
 
     def move(self) -> None:
         """It is open on another connection of the broker's now, which knows nothing of it; or the gateway
@@ -166,49 +158,23 @@ class SessionChannel(ChannelPublishes):
         holds from now on; if the declare fails, so does the channel."""
         self.last_queue, self.is_moved = method.queue or SERVER_NAMED, False
         if not method.no_wait:
-            if self.declares_due is None:
-                self.declares_due = deque()
-            self.declares_due.append(not method.queue and not method.passive)
+            self.declaring().due.append(not method.queue and not method.passive)
 
     def declared(self, queue: str) -> bool:
         """The broker has answered a declare, and tells the name; whether it gave that name itself."""
-        is_given = bool(self._answered())
-        if self.last_queue == SERVER_NAMED and all(one is None for one in self.declares_due or ()):
+        due = self.declaring().due
+        is_given = bool(due and due.popleft())
+        if self.last_queue == SERVER_NAMED and all(one is None for one in due):
             self.last_queue = queue
+        if not due:
+            self.declares = None
         return is_given
 
-    def declare_here(self, count: int) -> None:
-        """The gateway itself declares queues of the delay ladder, and the broker answers so many of them."""
-        self.move()
-        if count:
-            self.declares_due = self.declares_due or deque()
-            self.declares_due.extend([None] * count)
-
-    def declared_here(self) -> ChannelLadder | None:
-        """The broker has answered a declare. What is to be there by that, if it was the gateway's own."""
-        if self.declares_due is None or self.declares_due[0] is not None:
-            return None
-        self._answered()
-        assert self.ladder is not None, "it has been declared"
-        return self.ladder
-
-    def climbing(self) -> ChannelLadder:
-        """What it has declared of the delay ladder, or nothing yet."""
-        if self.ladder is None:
-            self.ladder = ChannelLadder()
-        return self.ladder
-
-    def end_ladder(self) -> None:
-        """All that it has declared of the ladder is there."""
-        self.ladder = None
-
-    def _answered(self) -> bool | None:
-        if self.declares_due is None:
-            return False
-        which = self.declares_due.popleft()
-        if not self.declares_due:
-            self.declares_due = None
-        return which
+    def declaring(self) -> ChannelDeclares:
+        """Its declares that the broker has not answered, or none yet."""
+        if self.declares is None:
+            self.declares = ChannelDeclares()
+        return self.declares
 
 
 @define(weakref_slot=False)

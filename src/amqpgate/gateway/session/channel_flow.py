@@ -153,10 +153,6 @@ class ChannelFlows:
 
     # -- what it has room for ----------------------------------------------------------------
 
-    def has_room(self, number: int) -> bool:
-        """Whether the client may have one more delivery on the channel."""
-        return self.room(number) > 0
-
     def room(self, number: int) -> float:
         """How many more deliveries the client may have on the channel."""
         held = self._held[number]

@@ -53,10 +53,32 @@ class ChannelLadder:
         return [delay_ladder.ANSWERED]
 
     def answered(self) -> int | str:
-        """The broker has answered: this rung is there, or the end for this exchange, for each channel."""
-        return self._asked.popleft()
+        """The broker has answered: this rung is there, or the end for this exchange, for each channel.
 
-    @property
-    def is_answered(self) -> bool:
-        """Whether it has answered all."""
-        return not self._asked
+        Once it has answered all, nothing need be remembered here.
+        """
+        there = self._asked.popleft()
+        if not self._asked:
+            self.highest = None
+            self.ends.clear()
+        return there
+
+
+@define(weakref_slot=False)
+class ChannelDeclares:
+    """queue.declare that the broker has not answered on one channel, and what the gateway's own are for."""
+
+    #: True for those that leave the name to the broker, None for the gateway's own.
+    due: deque[bool | None] = attrs.field(factory=deque)
+    ladder: ChannelLadder = attrs.field(factory=ChannelLadder)
+
+    def climb(self, answers: int) -> None:
+        """The gateway itself declares queues of the delay ladder, and the broker answers so many of them."""
+        self.due.extend([None] * answers)
+
+    def climbed(self) -> int | str | None:
+        """The broker has answered a declare. What is there by that, if it was the gateway's own."""
+        if not self.due or self.due[0] is not None:
+            return None
+        self.due.popleft()
+        return self.ladder.answered()

@@ -66,7 +66,9 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
             changed = fitting(session.relay.up.out_frame_max, channel, method_frame(channel, other))
             delays = session.session_policies.delays
             if delays is not None:
-                around = delays.around(channel, session.channels.states[channel].climbing(), method, other)
+                around = delays.around(
+                    channel, session.channels.states[channel].declaring().ladder, method, other
+                )
     if limits is None:
         session.upstream.request(channel, method, None if changed is frame else changed)
     passed(session, channel, method)

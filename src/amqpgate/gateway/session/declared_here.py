@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.delay_ladder import ANSWERED
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.delays import Delays
 
 
 def ask_broker(channels: SessionChannels, channel: int, answers: int) -> None:
@@ -16,18 +12,15 @@ def ask_broker(channels: SessionChannels, channel: int, answers: int) -> None:
     ``ProtocolViolation`` where that may not be asked."""
     for _ in range(answers):
         channels.upstream.request(channel, ANSWERED, None)
-    channels.states[channel].declare_here(answers)
+    state = channels.states[channel]
+    state.move()
+    state.declaring().climb(answers)
 
 
-def is_for_gateway(session: Session, channel: int) -> bool:
+def is_for_gateway(channels: SessionChannels, delays: Delays | None, channel: int) -> bool:
     """The broker answers a declare: whether that is the gateway's own."""
-    state = session.channels.states.remembered(channel)
-    ladder = None if state is None else state.declared_here()
-    if state is None or ladder is None:
-        return False
-    there = ladder.answered()
-    if session.session_policies.delays is not None:
-        session.session_policies.delays.answered(there)
-    if ladder.is_answered:
-        state.end_ladder()
-    return True
+    state = channels.states.remembered(channel)
+    there = None if state is None or state.declares is None else state.declares.climbed()
+    if there is not None and delays is not None:
+        delays.answered(there)
+    return there is not None

@@ -6,7 +6,7 @@ channels do the same until the broker has answered (`channel_ladder`). Nothing i
 
 ::
 
-    exchange.declare X, delaying ──▶ foot · end of X · exchange.declare X, x-delayed-type · way to X
+    exchange.declare X, delaying ──▶ foot · exchange.declare X, x-delayed-type · way to X
     basic.publish X, x-delay 5000 ─▶ what the session has not declared of the ladder · basic.publish 12
     basic.deliver done ────────────▶ basic.deliver X
 """
@@ -53,6 +53,8 @@ class Delays:
     _highest: int | None = attrs.field(default=None, init=False)
     #: The exchanges that have their end.
     _ends: set[str] = attrs.field(factory=set, init=False)
+    #: Those that observers were told of.
+    _told: set[str] = attrs.field(factory=set, init=False)
     #: Channel number to the method whose content header comes next from the broker, and its queue if known.
     _waiting: dict[int, tuple[_Sent, str | None]] = attrs.field(factory=dict, init=False)
 
@@ -92,10 +94,11 @@ class Delays:
             return None
         if asked.type == given.type:
             return None
-        exchange = given.exchange
-        before = [*self._rungs(ladder, delay_ladder.LOWEST - 1), *delay_ladder.end(exchange)]
-        behind = [delay_ladder.way_to(exchange), *ladder.lead_to(exchange)]
-        return Around(_frames(channel, before), _frames(channel, behind), _answers([*before, *behind]))
+        self._tell(given.exchange)
+        # Its end comes with the first message: a queue for each name that somebody declares would be many.
+        before = self._rungs(ladder, delay_ladder.LOWEST - 1)
+        behind = [delay_ladder.way_to(given.exchange)]
+        return Around(_frames(channel, before), _frames(channel, behind), _answers(before))
 
     def publish(self, channel: int, ladder: ChannelLadder, frames: bytes) -> Delayed | None:
         """A message in the broker's names, as method and header frames. None: it is not delayed.
@@ -113,7 +116,7 @@ class Delays:
             return None
         now = round(1000 * time.time())
         changed, content = into_ladder(method, header, delay, random.getrandbits(63), now)
-        is_new = method.exchange not in self._ends and method.exchange not in ladder.ends
+        is_new = self._tell(method.exchange)
         missing = list(self._missing(ladder, method.exchange, delay_ladder.rungs_of(delay)[0]))
         return Delayed(
             _frames(channel, missing),
@@ -122,6 +125,15 @@ class Delays:
             encode_frame(amqp.FRAME_HEADER, channel, encode_header(content)),
             Adapted(changed, ("delayed-exchange",)) if is_new else None,
         )
+
+    def _tell(self, exchange: str) -> bool:
+        """Observers are told of an exchange: whether for the first time, as far as that is remembered."""
+        if exchange in self._told:
+            return False
+        if len(self._told) >= MOST_EXCHANGES:
+            self._told.clear()
+        self._told.add(exchange)
+        return True
 
     def _missing(self, ladder: ChannelLadder, exchange: str, highest: int) -> Iterator[Method]:
         """What a channel has not declared of the way from a rung to an exchange, and is not there."""

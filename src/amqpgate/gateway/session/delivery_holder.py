@@ -176,7 +176,7 @@ class DeliveryHolder:
         match method:
             case amqp.BasicDeliver(consumer_tag=tag, delivery_tag=delivery):
                 is_acked = self.flows.is_acked(number, tag)
-                if not held.is_off and (is_acked or (not held.kept.waiting and self.flows.has_room(number))):
+                if not held.is_off and (is_acked or (not held.kept.waiting and self.flows.room(number) > 0)):
                     if not is_acked:
                         held.shown.delivered(delivery)
                     return bytes(frame)

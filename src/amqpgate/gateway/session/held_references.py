@@ -62,7 +62,7 @@ class HeldReferences:
             held is not None
             and not held.is_off
             and held.kept.first_waiting is one
-            and self.flows.has_room(number)
+            and self.flows.room(number) > 0
         ):
             held.begin_fetch(one)
 

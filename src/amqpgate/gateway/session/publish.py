@@ -321,7 +321,7 @@ class PublishHandler:
         """
         session_policies = self.session_policies
         try:
-            delayed = delays.publish(channel, self.channels.states[channel].climbing(), frames)
+            delayed = delays.publish(channel, self.channels.states[channel].declaring().ladder, frames)
         except NotTransformedError as error:
             session_policies.not_transformed(channel, method, error)
             raise refusal_of(error, channel, method) from None

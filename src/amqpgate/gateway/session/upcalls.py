@@ -277,7 +277,9 @@ class Upcalls:
             raise not_open(channel, method)
         if not session.upstream.is_transparent and not session.upstream.hears(channel, method):
             return
-        if isinstance(method, amqp.QueueDeclareOk) and is_for_gateway(session, channel):
+        if isinstance(method, amqp.QueueDeclareOk) and is_for_gateway(
+            session.channels, session.session_policies.delays, channel
+        ):
             return
         if isinstance(method, channel_windows.ANSWERS):
             answer = channel_windows.heard(session, channel, method)
