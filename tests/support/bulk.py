@@ -21,7 +21,8 @@ Manner = int | str | Callable[[str], int]
 
 class BulkReceiver:
     """Use it as a context manager. ``manners`` are for the requests that come, one after the other; then it
-    takes all. ``hangs``: no answer; ``drips``: a byte at a time; ``garbage``: something else; ``closes``."""
+    takes all. ``hangs``: no answer; ``drips``: a byte at a time; ``garbage``: something else; ``closes``; and
+    ``forgets`` to answer what it took."""
 
     def __init__(self, *manners: Manner, tls: ssl.SSLContext | None = None, pause: float = 0.0) -> None:
         self.manners = list(manners)
@@ -83,7 +84,9 @@ class BulkReceiver:
             manner = 413
         if manner == "hangs":
             self._released.wait()
-        elif manner == "closes":
+        elif manner in ("closes", "forgets"):
+            if manner == "forgets":
+                self._take(request.path, body, lambda _: 201)
             request.connection.shutdown(socket.SHUT_RDWR)
         elif manner == "drips":
             for byte in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 10_000:
