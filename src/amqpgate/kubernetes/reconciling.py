@@ -25,7 +25,7 @@ from amqpgate.kubernetes.watching import Backoff, Watching
 from amqpgate.logs import RECURRING
 from amqpgate.resources.definitions import GROUP, RESOURCE_KINDS, VERSION
 from amqpgate.resources.documents import Resource
-from amqpgate.resources.in_force import Found, ResourceJudge, ResourcesInForce, Settled
+from amqpgate.resources.in_force import Found, ResourceJudge, ResourcesInForce, SettledResources
 from amqpgate.resources.settings import Operator
 from amqpgate.resources.status import is_said, is_turned, status_of
 
@@ -148,7 +148,7 @@ class Reconciling:
         self.metrics.writes.labels("policies").inc()
         log.info("ConfigMap %s: %d resources, digest %s", self.map.name, len(policies.resources), digest[:16])
 
-    def _count(self, settled: Settled, found: Sequence[Found]) -> None:
+    def _count(self, settled: SettledResources, found: Sequence[Found]) -> None:
         counts = {
             (kind.name, state): 0 for kind in RESOURCE_KINDS for state in ("accepted", "kept", "refused")
         }
@@ -159,7 +159,7 @@ class Reconciling:
         for (kind, state), count in counts.items():
             self.metrics.resources.labels(kind, state).set(count)
 
-    async def _tell(self, settled: Settled, kept: Sequence[Kept]) -> None:
+    async def _tell(self, settled: SettledResources, kept: Sequence[Kept]) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         plurals = {kind.name: kind for kind in RESOURCE_KINDS}
         todo: list[tuple[Kept, str, Resource]] = []

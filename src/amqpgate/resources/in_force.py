@@ -71,7 +71,7 @@ class ResourcesInForce:
 
 
 @attrs.frozen
-class Settled:
+class SettledResources:
     """What is in force from now on, and who did not get there."""
 
     in_force: ResourcesInForce
@@ -136,7 +136,7 @@ class ResourceJudge:
         before: ResourcesInForce,
         found: Sequence[Found],
         unlisted: Collection[tuple[str, str]] = (),
-    ) -> Settled:
+    ) -> SettledResources:
         """What holds of what was in force, and of what is there now.
 
         Of a kind in a namespace that could not be listed nothing is known, so all of it stays.
@@ -154,7 +154,7 @@ class ResourceJudge:
             if isinstance(one.judged, WrittenResource) and held.get(one.key) != one.judged
         ]
         self._add(held, changed, refused)
-        return Settled(ResourcesInForce(dict(sorted(held.items()))), refused)
+        return SettledResources(ResourcesInForce(dict(sorted(held.items()))), refused)
 
     def _add(
         self,

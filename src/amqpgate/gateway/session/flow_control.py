@@ -65,7 +65,7 @@ class FlowControl:
             return False
         if not active:
             self.flows.stop(channel)
-            self._answer_flow(channel, active=False)
+            _answer_flow(self, channel, active=False)
         elif self.crossing.is_recovering(channel):
             self.flows.postpone(channel)
         else:
@@ -80,7 +80,7 @@ class FlowControl:
 
     def _resume(self, channel: int) -> None:
         self._release(self._holder.resume(channel))
-        self._answer_flow(channel, active=True)
+        _answer_flow(self, channel, active=True)
 
     def _release(self, data: bytes) -> None:
         """What was kept goes to the client."""
@@ -89,10 +89,6 @@ class FlowControl:
             self.relay.send(Side.CLIENT, data)
         finally:
             self.is_releasing = False
-
-    def _answer_flow(self, channel: int, *, active: bool) -> None:
-        self.crossing.answers_flow(channel)
-        self.publish_denial.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
 
     def settles(self, channel: int, method: Settling, instead: bytes | None = None) -> None:
         """The client acks, nacks or rejects on a channel that is stopped or limited here.
@@ -249,6 +245,11 @@ def behind(
         told = _gives_back(crossing)(tag, requeue=True)
         settlement.settled(flows.channels.table, channel, told)
         yield told
+
+
+def _answer_flow(control: FlowControl, channel: int, *, active: bool) -> None:
+    control.crossing.answers_flow(channel)
+    control.publish_denial.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
 
 
 def _gives_back(crossing: Crossing) -> type[amqp.BasicNack | amqp.BasicReject]:
