@@ -45,13 +45,17 @@ class FlowControl:
     tells_broker: Callable[[int, bytes], None]
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
-    _holder: DeliveryHolder = attrs.field(init=False)
+    _holder: DeliveryHolder = attrs.field(
+        default=attrs.Factory(
+            lambda self: DeliveryHolder(
+                self.flows, _gives_back(self.crossing), self.tells_broker, self.resize, self.is_sending
+            ),
+            takes_self=True,
+        ),
+        init=False,
+    )
     #: What goes to the client has waited, and does so no more.
     is_releasing: bool = attrs.field(default=False, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        gives_back = _gives_back(self.crossing)
-        self._holder = DeliveryHolder(self.flows, gives_back, self.tells_broker, self.resize, self.is_sending)
 
     def release(self) -> None:
         """The session is over: what leads back here, or to it, is nobody's any more."""
