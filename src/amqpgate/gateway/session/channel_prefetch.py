@@ -246,11 +246,13 @@ class ChannelPrefetch:
         self._in_force = limit
         return True
 
-    def consumed(self, tag: str) -> None:
-        """basic.consume-ok."""
+    def consumed(self, tag: str) -> bool:
+        """basic.consume-ok: whether it has come with another width than it is to have by now."""
         consumer = self._consumers.get(tag)
-        if consumer is not None:
-            consumer.is_answered()
+        if consumer is None:
+            return False
+        consumer.is_answered()
+        return not consumer.has_fixed_width and self._width(consumer.width) != consumer.width
 
     def client_tag(self, tag: str) -> str:
         """The client's, of a consumer that the broker names."""

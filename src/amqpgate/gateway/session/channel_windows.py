@@ -93,7 +93,9 @@ def heard(session: Session, channel: int, method: Method) -> Method | None:
         case amqp.BasicQosOk():
             return method if limits.answered() else None
         case amqp.BasicConsumeOk(consumer_tag=tag):
-            limits.consumed(tag)
+            if limits.consumed(tag):
+                # The limit has changed since the client asked for it, and maybe nothing was kept here so far.
+                session.build_bridge()
         case amqp.BasicCancelOk(consumer_tag=tag):
             tag = limits.cancel_answered(tag)
             told = attrs.evolve(method, consumer_tag=tag or "")

@@ -573,6 +573,7 @@ COMMANDS = st.lists(
 
 @given(commands=COMMANDS)
 @example(commands=[("publish", "a"), ("get", "a"), ("limit", 1)])
+@example(commands=[("limit", 1), ("consume", "a"), ("limit", 0), ("publish", "a"), ("sync", 0)])
 @example(commands=[("each", 1), ("publish", "a"), ("get", "a"), ("consume", "a"), ("limit", 1)])
 # Each example is a conversation over sockets.
 @settings(
