@@ -14,14 +14,11 @@ from amqpgate.errors import ConfigError
 from amqpgate.yamldoc import (
     AnyValue,
     Invalid,
-    Mapping,
-    Mark,
-    Node,
     between,
     compose,
     doc,
-    expand,
     not_empty,
+    only_document,
     read,
     schema_for,
     structure,
@@ -139,20 +136,12 @@ class Injector:
 
 def load(path: Path, environ: AbstractMapping[str, str]) -> Injector:
     """The settings in the file at ``path``; ``environ`` fills ``${NAME}``. `ConfigError` cites the place."""
-    return _settings(read(path), str(path), environ)
+    return structure(only_document(read(path), str(path), environ), Injector)
 
 
 def parse(text: str, environ: AbstractMapping[str, str], *, file: str = "injector.yaml") -> Injector:
     """The settings in ``text``; ``file`` is the name that errors cite and that relative paths start from."""
-    return _settings(compose(text, file), file, environ)
-
-
-def _settings(documents: tuple[Node, ...], file: str, environ: AbstractMapping[str, str]) -> Injector:
-    if len(documents) > 1:
-        raise documents[1].mark.error("a settings file is one document; remove the '---'")
-    # Every key has a default: an empty file means all of them.
-    root = expand(documents[0], environ) if documents else Mapping({}, {}, Mark(file, 1, 1))
-    return structure(root, Injector)
+    return structure(only_document(compose(text, file), file, environ), Injector)
 
 
 def describe() -> str:

@@ -16,14 +16,11 @@ from amqpgate.policy.engine.subjects import Subject
 from amqpgate.yamldoc import (
     FilePath,
     Invalid,
-    Mapping,
-    Mark,
-    Node,
     TextValue,
     compose,
     doc,
-    expand,
     not_empty,
+    only_document,
     read,
     schema_for,
     structure,
@@ -216,20 +213,12 @@ class Operator:
 
 def load(path: Path, environ: AbstractMapping[str, str]) -> Operator:
     """The settings in the file at ``path``; ``environ`` fills ``${NAME}``. `ConfigError` cites the place."""
-    return _settings(read(path), str(path), environ)
+    return structure(only_document(read(path), str(path), environ), Operator)
 
 
 def parse(text: str, environ: AbstractMapping[str, str], *, file: str = "operator.yaml") -> Operator:
     """The settings in ``text``; ``file`` is the name that errors cite and that relative paths start from."""
-    return _settings(compose(text, file), file, environ)
-
-
-def _settings(documents: tuple[Node, ...], file: str, environ: AbstractMapping[str, str]) -> Operator:
-    if len(documents) > 1:
-        raise documents[1].mark.error("a settings file is one document; remove the '---'")
-    # Every key has a default: an empty file means all of them.
-    root = expand(documents[0], environ) if documents else Mapping({}, {}, Mark(file, 1, 1))
-    return structure(root, Operator)
+    return structure(only_document(compose(text, file), file, environ), Operator)
 
 
 def describe() -> str:

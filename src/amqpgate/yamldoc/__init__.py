@@ -13,7 +13,7 @@ JSON Schemas under ``spec/schema/`` and the table of ``docs/configuration.md``.
 Neighbours: `amqpgate.config` and `amqpgate.policy` call it; it knows only `amqpgate.errors`.
 """
 
-from amqpgate.yamldoc.environment import expand
+from amqpgate.yamldoc.environment import expand, only_document
 from amqpgate.yamldoc.nodes import (
     Mapping,
     Mark,
@@ -72,6 +72,7 @@ __all__ = [
     "locate",
     "nearest",
     "not_empty",
+    "only_document",
     "read",
     "schema_for",
     "structure",

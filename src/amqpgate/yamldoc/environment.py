@@ -10,9 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping as AbstractMapping
 
-from amqpgate.yamldoc.nodes import Mapping, Node, Scalar, Sequence
+from amqpgate.yamldoc.nodes import Mapping, Mark, Node, Scalar, Sequence
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})?")
+
+
+def only_document(documents: tuple[Node, ...], file: str, environ: AbstractMapping[str, str]) -> Node:
+    """That of a settings file in which every key has a default, with references replaced: an empty file means
+    all of them. `ConfigError` for a second document."""
+    if len(documents) > 1:
+        raise documents[1].mark.error("a settings file is one document; remove the '---'")
+    return expand(documents[0], environ) if documents else Mapping({}, {}, Mark(file, 1, 1))
 
 
 def expand(node: Node, environ: AbstractMapping[str, str]) -> Node:
