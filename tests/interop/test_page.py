@@ -286,6 +286,7 @@ def test_a_tap_shows_what_passes_until_it_is_stopped(
     expect(first).to_contain_text("shop/rest")
     expect(first).to_contain_text(HOSTILE)
     expect(first).to_contain_text("5 B")
+    expect(shown.page.locator("#taps")).not_to_contain_text("undefined")
     shown.page.get_by_role("button", name="Stop").click()
     expect(shown.page.locator("#tap-count")).to_contain_text("stopped")
     expect(shown.page.get_by_role("button", name="Tap")).to_be_enabled()

@@ -82,12 +82,18 @@ function drawAll(rows, counts, isCut) {
   sync(byId("taps"), rows, (row) => row.number, rowOf);
 }
 
+// Which one has decided, where one has.
+function rule(row) {
+  if (row.policy) return h("span", { class: "rule" }, `${row.policy}/${row.rule}`);
+  return row.verdict === "deny" ? h("span", { class: "rule" }, "no rule allows it") : null;
+}
+
 const rowOf = (row) =>
   h("li", { class: "card" },
     h("p", { class: "line" },
       pill(row.verdict === "deny" ? "bad" : "good", row.verdict === "deny" ? "denied" : "passes"),
       h("span", { class: "op" }, row.operation),
-      row.rule ? h("span", { class: "rule" }, `${row.policy}/${row.rule}`) : null,
+      rule(row),
       h("time", { class: "side" }, clock(row.time))),
     h("p", {},
       h("b", {}, who(row.user)), " ", h("code", {}, row.vhost), " ", h("code", { class: "hint" }, row.client ?? ""), " ",
