@@ -135,7 +135,7 @@ def test_taps_show_its_own_frames(make: Make, queue: str) -> None:
     running = make()
     subscriber = EventSubscriber()
     registry = running.gateway.observers.taps
-    request = TapRequest(match=parse(""), frames=True, by="test")
+    request = TapRequest(match=parse(""), frames=True, asker={"by": "test"})
     tap = running.call(lambda: registry.open(request, subscriber))
     with opened(running) as (client, session):
         session.declare(queue, auto_delete=True)

@@ -175,7 +175,7 @@ def test_sums_are_what_passed(make: Made, folder: Path, tmp_path: Path, more: st
         ("done", True)
     ] * 2
     assert [json.loads(str(one["detail"])) for one in events if one["kind"] == "admin"] == [
-        {"action": "reload", "by": "signal"}
+        {"action": "reload", "by": "signal", "result": "done"}
     ]
     made = [(one["operation"], one["exchange"], one["queue"]) for one in events if one["kind"] == "topology"]
     assert sorted(made, key=str) == sorted(
