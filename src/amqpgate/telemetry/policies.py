@@ -43,7 +43,8 @@ class PolicyMetrics:
         )
         self._selected = Counter(
             "amqpgate_policy_sessions",
-            "Sessions that a policy in force has selected; 0 where it selects nobody seen so far.",
+            "Sessions that a policy in force has selected, those that are open when it changes once more; "
+            "0 where it selects nobody seen so far.",
             ["kind", "policy"],
             registry=registry,
         )
