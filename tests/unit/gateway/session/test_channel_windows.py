@@ -25,6 +25,9 @@ from tests.unit.policy.kinds.test_compatibility import document
 
 MakeStage = Callable[..., Stage]
 
+#: In the place of a consumer tag: of consumers that were cancelled.
+FORMER = "former"
+
 
 @attrs.define
 class Consumer:
@@ -64,9 +67,13 @@ class Broker:
                 self.consumers[method.consumer_tag] = Consumer(method.queue, self.prefetch, method.no_ack)
                 if not method.no_wait:
                     self.say(amqp.BasicConsumeOk(method.consumer_tag))
-            case amqp.BasicCancel():
-                self.consumers.pop(method.consumer_tag, None)
-                self.say(amqp.BasicCancelOk(method.consumer_tag))
+            case amqp.BasicCancel(consumer_tag=tag):
+                self.consumers.pop(tag, None)
+                # They do not count for another consumer of that tag.
+                for number, (one, queue, body) in self.unacked.items():
+                    if one == tag:
+                        self.unacked[number] = FORMER, queue, body
+                self.say(amqp.BasicCancelOk(tag))
             case amqp.BasicGet():
                 tag, (body, again) = next(self.tags), self.queue(method.queue).popleft()
                 self.unacked[tag] = "", method.queue, body
@@ -130,6 +137,8 @@ class Conversation:
     consumers: dict[str, int] = attrs.field(factory=dict)
     each: int = 0
     heard: list[Method] = attrs.field(factory=list)
+    #: By tag, those of consumers whose end is not answered yet: what comes until then is theirs.
+    leaving: dict[str, deque[int]] = attrs.field(factory=dict)
 
     def limits(self, number: int, *, is_global: bool = True) -> None:
         if not is_global:
@@ -143,7 +152,7 @@ class Conversation:
         self.client.say(amqp.BasicConsume(queue=tag, consumer_tag=tag, no_ack=no_ack), 1)
 
     def cancel(self, tag: str) -> None:
-        self.consumers.pop(tag, None)
+        self.leaving.setdefault(tag, deque()).append(self.consumers.pop(tag, 0))
         self.client.say(amqp.BasicCancel(tag), 1)
 
     def publish(self, queue: str, *bodies: bytes) -> None:
@@ -178,6 +187,12 @@ class Conversation:
                     self.comes(tag, number, self.client.content_of(method, 1).body)
                 case amqp.BasicGetOk(delivery_tag=number):
                     self.has[number] = "", self.client.content_of(method, 1).body
+                case amqp.BasicCancelOk(consumer_tag=tag):
+                    self.heard.append(method)
+                    self.leaving[tag].popleft()
+                    for number, (one, body) in self.has.items():
+                        if one == tag:
+                            self.has[number] = FORMER, body
                 case _:
                     self.heard.append(method)
 
@@ -188,7 +203,8 @@ class Conversation:
         assert number not in self.has
         counts = Counter(one for one, _ in self.has.values() if one)
         assert not self.limit or counts.total() < self.limit, "it has as many as the channel may"
-        own = self.consumers.get(tag, 0)
+        leaving = self.leaving.get(tag)
+        own = leaving[0] if leaving else self.consumers.get(tag, 0)
         assert not own or counts[tag] < own, "it has as many as the consumer may"
         self.has[number] = tag, body
 
@@ -574,6 +590,9 @@ COMMANDS = st.lists(
 @given(commands=COMMANDS)
 @example(commands=[("publish", "a"), ("get", "a"), ("limit", 1)])
 @example(commands=[("limit", 1), ("consume", "a"), ("limit", 0), ("publish", "a"), ("sync", 0)])
+@example(
+    commands=[("publish", "b"), ("consume", "b"), ("limit", 1), ("sync", 0), ("each", 1), ("cancel", "b")]
+)
 @example(commands=[("each", 1), ("publish", "a"), ("get", "a"), ("consume", "a"), ("limit", 1)])
 # Each example is a conversation over sockets.
 @settings(
