@@ -370,7 +370,8 @@ cdef class Translation:
                 return None
             except OSError as error:
                 self.broken = error
-                PyByteArray_Resize(self.out, 0)
+                # What failed still has a view of these, in its traceback: they cannot be resized.
+                self.out = bytearray()
                 return error
             if sent == PyByteArray_GET_SIZE(self.out):
                 PyByteArray_Resize(self.out, 0)
@@ -395,5 +396,5 @@ cdef class Translation:
         self.has_frames = False
         self.is_over, self.input, self.at = True, b"", 0
         self.why = self.broken = failure()
-        PyByteArray_Resize(self.out, 0)
+        self.out = bytearray()
         return 0

@@ -295,7 +295,8 @@ class PlainTranslation:
                 break
             except OSError as error:
                 self._broken = error
-                self._out.clear()
+                # What failed still has a view of these, in its traceback: they cannot be resized.
+                self._out = bytearray()
                 return error
             del self._out[:sent]
             self._has_said = True
@@ -318,7 +319,7 @@ class PlainTranslation:
         self.translator = Nothing()
         self._is_over, self._input = True, memoryview(b"")
         self._why = self._broken = failure()
-        self._out.clear()
+        self._out = bytearray()
 
 
 class Nothing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import socket
+import ssl
 import sys
 from collections.abc import Iterator
 
@@ -194,3 +195,22 @@ def test_a_socket_that_gave_less_than_it_has_room_for_is_not_asked_again(ends: E
         ends[0].shutdown(socket.SHUT_WR)
         assert sock.recv(1 << 20) == ACK
         assert sock.recv(1 << 20) == b""
+
+
+class Ending(socket.socket):
+    """What it sends fails as OpenSSL's does: whoever raises has a view of it still."""
+
+    def send(self, data: memoryview, *_: object) -> int:  # type: ignore[override]
+        kept = data[:1]
+        raise ssl.SSLEOFError(8, f"EOF occurred in violation of protocol, before {len(kept)} bytes")
+
+
+def test_a_peer_that_is_gone_while_it_is_sent_to_is_the_end_and_no_fault(ends: Ends) -> None:
+    """Found by the simulator: the bytes could not be dropped, and the session failed."""
+    with Ending(fileno=ends[1].detach()) as near:
+        near.setblocking(False)
+        sock = still(near, Reframing())
+        sock.send(ACK)
+        with pytest.raises(ssl.SSLEOFError):
+            sock.flush()
+        assert not sock.unsent
