@@ -210,10 +210,11 @@ class PlainRelayEndpoint:
         if self.buffered is not None:
             self._flush_buffered(self.buffered)
             return
-        piece = _TLS_RECORD if self.is_wrapped else _SEND_PIECE
+        most = _TLS_RECORD if self.is_wrapped else _SEND_PIECE
         while self.out:
-            with memoryview(self.out) as view:
-                sent = self._send(view[:piece])
+            # Released both, for a traceback keeps what has failed: else nothing could be put any more.
+            with memoryview(self.out) as view, view[:most] as piece:
+                sent = self._send(piece)
             if not sent:
                 return
             del self.out[:sent]

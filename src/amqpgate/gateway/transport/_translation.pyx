@@ -364,14 +364,14 @@ cdef class Translation:
                             return None
                         raise OSError(number, os.strerror(number))
                 else:
-                    with memoryview(self.out) as view:
-                        sent = self.inner.send(view[:size])
+                    # Released both, for a traceback keeps what has failed: else nothing could be resized.
+                    with memoryview(self.out) as view, view[:size] as piece:
+                        sent = self.inner.send(piece)
             except would_block():
                 return None
             except OSError as error:
                 self.broken = error
-                # What failed still has a view of these, in its traceback: they cannot be resized.
-                self.out = bytearray()
+                PyByteArray_Resize(self.out, 0)
                 return error
             if sent == PyByteArray_GET_SIZE(self.out):
                 PyByteArray_Resize(self.out, 0)
@@ -396,5 +396,5 @@ cdef class Translation:
         self.has_frames = False
         self.is_over, self.input, self.at = True, b"", 0
         self.why = self.broken = failure()
-        self.out = bytearray()
+        PyByteArray_Resize(self.out, 0)
         return 0

@@ -289,14 +289,14 @@ class PlainTranslation:
         is_short = len(self._out) > self._most_unsent and self._beside is not None
         while self._out:
             try:
-                with memoryview(self._out) as view:
-                    sent = self.inner.send(view[:RECORD])
+                # Released both, for a traceback keeps what has failed: else nothing could be resized.
+                with memoryview(self._out) as view, view[:RECORD] as piece:
+                    sent = self.inner.send(piece)
             except nothing_now():
                 break
             except OSError as error:
                 self._broken = error
-                # What failed still has a view of these, in its traceback: they cannot be resized.
-                self._out = bytearray()
+                self._out.clear()
                 return error
             del self._out[:sent]
             self._has_said = True
@@ -319,7 +319,7 @@ class PlainTranslation:
         self.translator = Nothing()
         self._is_over, self._input = True, memoryview(b"")
         self._why = self._broken = failure()
-        self._out = bytearray()
+        self._out.clear()
 
 
 class Nothing:
