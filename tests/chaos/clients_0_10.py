@@ -30,11 +30,38 @@ def _properties(lane: int, number: int) -> amqp.MessageProperties:
     )
 
 
+class _Beating(Client010):
+    """It says heartbeats while it waits, as long as its connection is open. Without them nobody could know
+    that it is gone without a word, and its session would keep its messages for ever.
+    """
+
+    _beats_at = float("inf")
+
+    def begin(self) -> None:
+        self.log_in(heartbeat=HEARTBEAT)
+        self._beats_at = time.monotonic() + HEARTBEAT / 2
+
+    def end(self) -> None:
+        self._beats_at = float("inf")
+        super().end()
+
+    def _read(self, deadline: float) -> bool:
+        if time.monotonic() >= self._beats_at:
+            self._beats_at = time.monotonic() + HEARTBEAT / 2
+            self.say(amqp.ConnectionHeartbeat())
+        try:
+            return super()._read(min(deadline, self._beats_at))
+        except TimeoutError:
+            if time.monotonic() >= deadline:
+                raise
+            return True
+
+
 class _Client010(Client):
     def dial(self) -> Client010:
-        client = Client010.dial(self.dice.choice(self.plan.ports), timeout=3 * HEARTBEAT, tls=self._tls)
+        client = _Beating.dial(self.dice.choice(self.plan.ports), timeout=3 * HEARTBEAT, tls=self._tls)
         try:
-            client.log_in()
+            client.begin()
         except BaseException:
             client.close()
             raise
