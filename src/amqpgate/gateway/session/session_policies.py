@@ -85,6 +85,8 @@ class SessionPolicies:
     def release(self) -> None:
         """The session is over: what grows with its routing keys is not needed any more."""
         self.sampling, self.observers, self.watchers = None, (), ()
+        if self.rewriter is not None:
+            self.rewriter.release()
 
     def transform_by(self, transform: Transform) -> Rewriter:
         """The session's messages are changed so, from now on."""
