@@ -103,9 +103,9 @@ class Crossing:
                     raise UnsupportedInVersion(amqp.BasicNack, f"{self.broker.version} of several messages")
                 return ((Role.SERVER, amqp.BasicReject(method.delivery_tag, method.requeue)),)
             case amqp.BasicQos() if self.is_patient:
-                return tuple((Role.SERVER, told) for told in self.prefetch.qos(number, method))
+                return tuple([(Role.SERVER, told) for told in self.prefetch.qos(number, method)])
             case amqp.BasicConsume() if self.is_patient:
-                return tuple((Role.SERVER, told) for told in self.prefetch.consume(number, method))
+                return tuple([(Role.SERVER, told) for told in self.prefetch.consume(number, method)])
             case canonical.ChannelResume():
                 self._of(number).resumes += 1
         if not self.broker.speaks(type(method)):

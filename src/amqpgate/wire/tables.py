@@ -83,7 +83,7 @@ class Field:
         if isinstance(value, Mapping):
             return cls("F", Table.of(value))
         if isinstance(value, Sequence):
-            return cls("A", tuple(cls.of(item) for item in value))
+            return cls("A", tuple([cls.of(item) for item in value]))
         raise TypeError(f"no field table type for {type(value).__name__}")
 
 
@@ -156,7 +156,7 @@ class Table:
     @classmethod
     def of(cls, mapping: Mapping[str, object]) -> Table:
         """A table from Python values; see :meth:`Field.of` for the types and errors."""
-        return cls(tuple((name, Field.of(value)) for name, value in mapping.items()))
+        return cls(tuple([(name, Field.of(value)) for name, value in mapping.items()]))
 
     def field(self, name: str) -> Field | None:
         """The first field of that name, with its wire tag."""
@@ -191,7 +191,7 @@ class Table:
 
     def without(self, name: str) -> Table:
         """A copy without any entry of that name."""
-        return Table(tuple(entry for entry in self.entries if entry[0] != name))
+        return Table(tuple([entry for entry in self.entries if entry[0] != name]))
 
     def to_python(self) -> dict[str, PlainValue]:
         """A dict of ordinary Python values; see :attr:`Field.plain`."""

@@ -214,7 +214,21 @@ class BridgedChannel:
             self.send(amqp.ChannelClose(200, "session detached", 0, 0))
             self.state = OpenState.CLOSING
 
+    def release(self) -> None:
+        """Nothing is heard on it any more: nothing leads here, and nothing from here to who heard it."""
+        if self.state is not OpenState.CLOSED:
+            self._closed()
+        self.hear, self.confirmed = _unheard, _unconfirmed
+
     def _closed(self) -> None:
         self._numbers.free(self.number)
         self.number = 0
         self.state = OpenState.CLOSED
+
+
+def _unheard(channel: BridgedChannel, told: FromBroker) -> None:
+    pass
+
+
+def _unconfirmed(channel: BridgedChannel, tag: int, multiple: bool) -> bool:
+    return False

@@ -90,6 +90,7 @@ class ClientTranslator:
         "_has_confirms",
         "_is_leaving",
         "_link",
+        "_lost",
         "_offer",
         "_reader",
         "_sessions",
@@ -108,6 +109,8 @@ class ClientTranslator:
         self._sessions: dict[int, ClientSession] = {}
         #: Sessions that are detached, while something is left to do.
         self._ending: list[ClientSession] = []
+        #: Those of them that the client did not wait for.
+        self._lost: list[ClientSession] = []
         #: Whether the broker says that it confirms what is published.
         self._has_confirms = True
         #: connection.tune of the gateway's.
@@ -145,7 +148,8 @@ class ClientTranslator:
         """As in `Translator`."""
         for session in (*self._sessions.values(), *self._ending):
             session.lost()
-        self._ending.clear()
+        self._lost += self._ending
+        self._ending = []
         self._say_close()
 
     def bytes_for_peer(self) -> bytes:
@@ -246,6 +250,8 @@ class ClientTranslator:
         """As in `Translator`."""
         self._is_leaving = False
         self._connection.lost()
+        for session in (*self._sessions.values(), *self._ending, *self._lost):
+            session.release()
 
     @property
     def has_frames(self) -> bool:

@@ -83,6 +83,7 @@ class ClientSession:
         "_has_parted",
         "_incoming",
         "_link",
+        "_owner",
         "_publisher",
         "_queue",
         "_running",
@@ -93,13 +94,15 @@ class ClientSession:
         #: None once it is detached.
         self._session: AttachedSession | None = session
         self._link = link
+        #: Who it is to what it has: that does not lead back here.
+        self._owner = object()
         self._channels = {
-            use: BridgedChannel(use, link.numbers, link.writer, self.hear, self.confirmed, self)
+            use: BridgedChannel(use, link.numbers, link.writer, self.hear, self.confirmed, self._owner)
             for use in ChannelUse
         }
         subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
-            Declares(link, self, subscriptions),
+            Declares(link, self._owner, subscriptions),
             Queries(link.topology, link.subscribers),
             Transactions(subscriptions),
             subscriptions,
@@ -464,9 +467,17 @@ class ClientSession:
             for delete in self._deletes:
                 channel.send(delete)
             self._deletes.clear()
-        self._link.numbers.withdraw(self)
+        self._link.numbers.withdraw(self._owner)
         for channel in channels:
             channel.close()
+        if all(channel.state is OpenState.CLOSED for channel in channels):
+            self.release()
+
+    def release(self) -> None:
+        """Nothing comes for it any more: what it was made of is no cycle. May be called more than once."""
+        self._commands.subscriptions.end()
+        for channel in self._channels.values():
+            channel.release()
 
 
 def _answers(call: Call | Wait, method: Method) -> bool:

@@ -159,7 +159,8 @@ class FastHandshake(Stepper):
         except ConfigError:
             return self._leave()
         except OSError as error:
-            self._fault = error
+            # Its traceback leads back here.
+            self._fault = error.with_traceback(None)
             return self._leave()
         if proven is not None:
             self.caller = attrs.evolve(self.caller, tls=proven)
@@ -354,7 +355,8 @@ class FastHandshake(Stepper):
         except has_ended():
             return b""
         except OSError as error:
-            self._fault = error
+            # Its traceback leads back here.
+            self._fault = error.with_traceback(None)
             return b""
 
     def _tell(self, sock: socket.socket, frame: bytes, step: int) -> bool:

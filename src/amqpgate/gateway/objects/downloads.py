@@ -118,8 +118,9 @@ class Download:
         self._is_busy = self.threads.start(Work.FILE, work, done, lambda _: file.close())
 
     def close(self) -> None:
-        """It is not needed any more."""
+        """It is not needed any more. Whoever was to be told leads back here, and so is not kept."""
         self._is_closed = True
+        self.on_done = _unheard
         if not self._is_busy:
             self._release()
 
@@ -171,3 +172,7 @@ class Download:
         if self._has_room:
             self._has_room = False
             self.room.give_back(self.wanted.byte_count, self.owner)
+
+
+def _unheard(error: StoreError | None) -> None:
+    pass

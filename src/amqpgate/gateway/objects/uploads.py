@@ -123,8 +123,7 @@ class Upload:
     def abandon(self) -> None:
         """Nobody wants it any more, be it there or not."""
         if not self._is_over:
-            self._is_over = True
-            self._next = bytearray()
+            self._end()
             if not self._is_sending:
                 self._undo()
 
@@ -155,18 +154,24 @@ class Upload:
             self._undo()
             return
         if isinstance(result, StoreError):
-            self._is_over = True
-            self._next = bytearray()
+            on_done = self._end()
             self._undo()
-            self.on_done(result)
+            on_done(result)
             return
         uploaded, is_last = result
         if is_last:
-            self._is_over = True
-            self.on_done(uploaded)
+            self._end()(uploaded)
             return
         self._send()
         self.on_room()
+
+    def _end(self) -> Callable[[Uploaded | StoreError], None]:
+        """It is over: whom to tell, which leads back here, and so is not kept."""
+        self._is_over = True
+        self._next = bytearray()
+        on_done = self.on_done
+        del self.on_room, self.on_done
+        return on_done
 
     def _undo(self) -> None:
         if self._sent.is_there or self._sent.upload or self._sent.byte_count:

@@ -164,7 +164,7 @@ class OperationLimits:
         for share in passing:
             if messages in share.buckets:
                 _spend(share.buckets[messages], 1)
-        debited = tuple(share.buckets[byte_count] for share in passing if byte_count in share.buckets)
+        debited = tuple([share.buckets[byte_count] for share in passing if byte_count in share.buckets])
         if debited:
             # What the header declares is a claim: the data path takes what comes.
             self.channels.table.debits(side, channel, debited)

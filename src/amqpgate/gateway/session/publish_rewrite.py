@@ -61,10 +61,13 @@ def publish_rewrite(transform: Transform, method: amqp.BasicPublish) -> tuple[Pe
     rewrite = Rewrite(
         changed.encode(),
         tuple(
-            next(
-                (_encoded(name, sets[name]) for name in sets if PROPERTY_FLAGS[name] == 0x8000 >> place), None
-            )
-            for place in range(len(PROPERTIES))
+            [
+                next(
+                    (_encoded(name, sets[name]) for name in sets if PROPERTY_FLAGS[name] == 0x8000 >> place),
+                    None,
+                )
+                for place in range(len(PROPERTIES))
+            ]
         ),
         sum(PROPERTY_FLAGS[name] for name in strips),
         _entries(Table.of(content.set_headers)),

@@ -64,6 +64,9 @@ class SharedFacts:
     def of(self, principal: Principal, facts: SessionFacts) -> tuple[Principal, SessionFacts]:
         """These, or those of an earlier session that is like this one in all."""
         both, said, choice = (principal, facts), principal.client, facts.choice
+        if not all(interpreter.is_native for interpreter in facts.interpreters):
+            # It remembers what its own peer said: no other session has it.
+            return both
         if sum(map(len, (principal.user or "", *said, *said.values()))) > LONGEST_CLIENT:
             return both
         # Principals that differ in the user of the broker, or what the client says, may be equal or have one

@@ -65,6 +65,10 @@ class Rewriter:
         """The session goes on the data path."""
         self._relay = relay
 
+    def release(self) -> None:
+        """The session is over: what is told of it leads back to it, and is not told any more."""
+        del self.on_denied, self.on_used
+
     def follow(self, transform: Transform | None) -> None:
         """Other policies hold; the names stay."""
         naming = self.transform.naming

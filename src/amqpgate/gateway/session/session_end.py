@@ -56,7 +56,7 @@ class SessionEnd:
 
     def answered(self, side: Side) -> SessionEnd:
         """``side`` has its answer."""
-        closers = tuple(one for one in self.closers if one is not side)
+        closers = tuple([one for one in self.closers if one is not side])
         return SessionEnd(self.state if closers else _DONE, closers, self.outcome)
 
     def failed(self, side: Side, why: Exception) -> SessionEnd:

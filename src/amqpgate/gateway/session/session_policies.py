@@ -83,8 +83,10 @@ class SessionPolicies:
         self.watchers = tuple(watchers)
 
     def release(self) -> None:
-        """The session is over: what grows with its routing keys is not needed any more."""
-        self.sampling, self.observers, self.watchers = None, (), ()
+        """The session is over: what grows with its routing keys, or leads back to it, is not needed."""
+        self.sampling, self.claims, self.observers, self.watchers = None, None, (), ()
+        if self.rewriter is not None:
+            self.rewriter.release()
 
     def transform_by(self, transform: Transform) -> Rewriter:
         """The session's messages are changed so, from now on."""

@@ -309,7 +309,7 @@ class VersionBridge:
             if len(told_instead) == 1:
                 # A recover behind it gives all back.
                 told_instead += tuple(behind(self.channel_flows, self.crossing, number, method))
-            sent = tuple(one for passed in told_instead for one in self._sent(number, passed))
+            sent = tuple([one for passed in told_instead for one in self._sent(number, passed)])
         out = b""
         for to, told in sent:
             if told is method and interpreter.is_native:

@@ -14,7 +14,7 @@ from amqpgate.datapath.budgets import TURN as _TURN
 from amqpgate.datapath.tls import has_ended, is_tls, would_block
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.transport.translation import (
-    AGAIN, PIECE as _PIECE, READ as _READ, RECORD as _RECORD, Nothing, failure, hung_up,
+    AGAIN, PIECE as _PIECE, READ as _READ, RECORD as _RECORD, Nothing, anew, failure, hung_up,
 )
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
 
@@ -82,6 +82,14 @@ cdef class Translation:
         self.most_unsent = most_unsent
         self.out = bytearray()
         self.has_frames = translator.has_frames
+
+    def close(self):
+        self.inner.close()
+        try:
+            self.translator.gateway_ended()
+        except Exception:
+            pass
+        self.forget()
 
     def relay_to(self, Translation beside not None, relayed):
         self.exchange(relayed.client, beside)
@@ -156,7 +164,7 @@ cdef class Translation:
         if not self.is_over or self.has_frames:
             return None
         if self.why is not None:
-            raise self.why.with_traceback(None)
+            raise anew(self.why)
         return data
 
     cdef bytes receive(self, Py_ssize_t limit):
@@ -310,7 +318,7 @@ cdef class Translation:
             self.fail()
             raise
         if broken is not None:
-            raise broken.with_traceback(None)
+            raise anew(broken)
 
     def beat(self):
         if not self.said and not PyByteArray_GET_SIZE(self.out):
@@ -392,9 +400,15 @@ cdef class Translation:
         return 0
 
     cdef int fail(self) except -1:
+        self.forget()
+        self.why = self.broken = failure()
+        return 0
+
+    cdef int forget(self) except -1:
+        """See ``PlainTranslation._forget``."""
         self.translator = Nothing()
+        self.beside = self.relayed = None
         self.has_frames = False
         self.is_over, self.input, self.at = True, b"", 0
-        self.why = self.broken = failure()
         PyByteArray_Resize(self.out, 0)
         return 0

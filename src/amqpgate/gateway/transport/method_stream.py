@@ -301,7 +301,7 @@ class MethodStream:
 
     def close(self) -> None:
         """Close at once. Idempotent."""
-        self.inner.close()
+        self.sock.close()
 
 
 async def _until_more(sock: TranslatedSocket) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
@@ -65,6 +66,14 @@ class PlainTranslation:
         self._broken: OSError | None = None
         self._has_heard = self._has_said = False
 
+    def close(self) -> None:
+        """Close at once; what is unsent is dropped, and the translator is over. Idempotent."""
+        self.inner.close()
+        # Whatever fails in there, others are closed after this.
+        with contextlib.suppress(Exception):
+            self.translator.gateway_ended()
+        self._forget()
+
     def relay_to(self, beside: PlainTranslation, relayed: Relayed) -> None:
         """From now on what the peer says goes to the broker at ``beside`` as it came, and back."""
         self._exchange(relayed.client, beside)
@@ -103,7 +112,7 @@ class PlainTranslation:
         if self.translator.has_frames or not self._is_over:
             return None
         if self._why is not None:
-            raise self._why.with_traceback(None)
+            raise anew(self._why)
         return data
 
     def recv_into(self, view: memoryview) -> int:
@@ -252,7 +261,7 @@ class PlainTranslation:
             self._fail()
             raise
         if broken is not None:
-            raise broken.with_traceback(None)
+            raise anew(broken)
 
     def beat(self) -> None:
         if not self._has_said and not self._out:
@@ -316,9 +325,13 @@ class PlainTranslation:
 
     def _fail(self) -> None:
         """What a translator cannot finish, for a fault of its own or want of memory, ends the connection."""
-        self.translator = Nothing()
-        self._is_over, self._input = True, memoryview(b"")
+        self._forget()
         self._why = self._broken = failure()
+
+    def _forget(self) -> None:
+        """What it was leads nowhere any more, and so is no cycle."""
+        self.translator, self._beside, self._relayed = Nothing(), None, None
+        self._is_over, self._input = True, memoryview(b"")
         self._out.clear()
 
 
@@ -356,6 +369,11 @@ def hung_up(sock: socket.socket) -> bool:
 def failure() -> OSError:
     """What ends a connection whose translator has failed."""
     return OSError(errno.EPROTO, "a translator has failed")
+
+
+def anew(error: Exception) -> Exception:
+    """The same, to be raised. What is raised twice may have itself among its causes, which is a cycle."""
+    return type(error)(*error.args) if isinstance(error, OSError) else error.with_traceback(None)
 
 
 def would_block() -> BlockingIOError:

@@ -179,7 +179,7 @@ class EndpointHealth:
 
     def answered(self, version: str, start: amqp.ConnectionStart) -> None:
         """It speaks that version. Where it is no more what it was, it is asked anew next time."""
-        software = tuple(start.server_properties.get(name) for name in ("product", "version"))
+        software = tuple([start.server_properties.get(name) for name in ("product", "version")])
         is_changed = self.version is not None and software != self.software
         self.version, self.software = (None if is_changed else version), software
 

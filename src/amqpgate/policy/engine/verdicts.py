@@ -106,7 +106,7 @@ def _of_ladder(operation: Operation) -> tuple[Attribute, ...]:
         ("destination", operation.destination),
         ("routing_key", key),
     )
-    return tuple(attribute for attribute, name in names if name and name.startswith(DELAY_LADDER))
+    return tuple([attribute for attribute, name in names if name and name.startswith(DELAY_LADDER)])
 
 
 def _means_ladder(rule: CompiledRule, attributes: tuple[Attribute, ...]) -> bool:

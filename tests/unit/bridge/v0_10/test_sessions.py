@@ -12,6 +12,9 @@ from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.talk_0_10 import B, b, command, e, frame
 from tests.unit.bridge.v0_10.lab import NAME, START_OK, Lab, broker_state
+from tests.unit.gateway.memory import in_memory, uncollected
+
+__all__ = ["uncollected"]
 
 DETACH = amqp10.SessionDetach(name=NAME)
 
@@ -237,3 +240,48 @@ def test_each_property_is_told(said: amqp10.MessageProperties) -> None:
     lab.do(amqp10.MessageFlow(destination=b"d", unit=0, value=1))
     [transfer] = [one for one in lab.heard if one.body]
     assert transfer.structs[1] == evolve(said, content_length=1)
+
+
+#: What a connection and its sessions are made of.
+KINDS = ("ClientTranslator", "ClientSession", "BridgedChannel", "Attachments", "ChannelHolders")
+
+
+def works(lab: Lab) -> None:
+    """Subscriptions with and without a consumer, and messages for them."""
+    lab.do(amqp10.QueueDeclare(queue=b"q"))
+    for name in (b"a", b"b"):
+        lab.do(amqp10.MessageSubscribe(queue=b"q", destination=name, accept_mode=0, acquire_mode=0))
+        lab.transfer(b"m", b"q")
+    lab.do(amqp10.MessageFlow(destination=b"b", unit=0, value=1))
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_a_session_that_is_over_is_no_cycle(lab: Lab) -> None:
+    """Its connection goes on. Python may not look for cycles for hours, and memory rises meanwhile."""
+    before = in_memory()
+    for _ in range(3):
+        works(lab)
+        lab.say(DETACH)
+        lab.attach()
+    for _ in range(3):
+        works(lab)
+        lab.do(amqp10.QueueDelete(queue=b"none"))
+        lab.attach()
+    assert {kind: in_memory()[kind] - before[kind] for kind in KINDS} == dict.fromkeys(KINDS, 0)
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_a_connection_that_is_over_is_no_cycle() -> None:
+    """Whatever its sessions were at."""
+    before = in_memory()
+    for is_detached in (False, True):
+        lab = Lab().open().attach()
+        works(lab)
+        lab.is_live = False
+        lab.do(amqp10.QueueDeclare(queue=b"r"))
+        if is_detached:
+            lab.say(DETACH)
+        lab.translator.peer_ended()
+        lab.translator.gateway_ended()
+        del lab
+    assert {kind: in_memory()[kind] - before[kind] for kind in KINDS} == dict.fromkeys(KINDS, 0)

@@ -15,7 +15,10 @@ from tests.support.inprocess import eventually
 from tests.support.talk_0_10 import control
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.memory import in_memory, uncollected
 from tests.unit.gateway.papers import Papers
+
+__all__ = ["uncollected"]
 
 MakeStage = Callable[..., Stage]
 
@@ -132,3 +135,22 @@ def test_a_client_of_tls_that_shows_a_certificate_logs_in_by_it(
     principal = stage.running.call(lambda: next(iter(sessions.values())).principal)
     assert principal.tls is not None
     assert principal.tls.common_name == "me"
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_what_a_client_was_is_no_cycle(stage: Stage) -> None:
+    """Python may not look for those for hours, and memory rises meanwhile."""
+    kinds = ("TranslatedSocket", "ClientTranslator", "BridgedChannel", "BrokerLink", "PeerGoneError")
+    before = in_memory()
+    for _ in range(4):
+        client, _, broker = greeted(stage, b"PLAIN")
+        client.say(amqp.ConnectionStartOk(mechanism=b"PLAIN", response=b"\0me\0secret", locale=b"en_US"))
+        broker.expect(v0_9_1.ConnectionStartOk)
+        tuned(client, broker)
+        client.session().send(amqp.QueueDeclare(queue=b"q"))
+        broker.expect(v0_9_1.ChannelOpen, 1)
+        Talker(client.sock).reset()
+        broker.expect(v0_9_1.ConnectionClose)
+        broker.say(v0_9_1.ConnectionCloseOk())
+    stage.running.wait_idle()
+    eventually(lambda: max(in_memory()[kind] - before[kind] for kind in kinds) < 2)

@@ -15,9 +15,13 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
 from tests.support.frames import content_frames
+from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 from tests.unit.gateway.claiming import LARGE, ClaimStage, make
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.memory import in_memory, uncollected
+
+__all__ = ["uncollected"]
 
 DELIVER = amqp.BasicDeliver("tag", 1, False, "e", "k")
 
@@ -355,3 +359,31 @@ def test_deaths_count_on(claims: ClaimStage) -> None:
     assert message.header.properties.headers is not None
     assert message.header.properties.headers.to_python() == {"x-death": [{**death, "count": 3}]}
     assert message.body == LARGE
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_bodies_that_came_and_went_are_no_cycles(claims: ClaimStage) -> None:
+    """Nor are the sessions that had them. Python may not look for those for hours."""
+    stage = claims.stage
+
+    def play() -> None:
+        client, broker = stage.opened()
+        client.publish(LARGE, "q")
+        sent = broker.expect_content(amqp.BasicPublish)
+        broker.content(DELIVER, sent.body, properties=sent.header.properties)
+        assert client.expect_content(amqp.BasicDeliver).body == LARGE
+        client.reset()
+        broker.expect(amqp.ConnectionClose)
+        broker.say(amqp.ConnectionCloseOk())
+        stage.forget()
+
+    # Where the last session has gone, the gateway looks for cycles itself.
+    for _ in range(8):
+        stage.opened()
+    play()
+    # A thread of the store keeps what it did last.
+    kinds = ("Session", "PublishClaim", "Restoring")
+    before = in_memory()
+    for _ in range(4):
+        play()
+    eventually(lambda: max(in_memory()[kind] - before[kind] for kind in kinds) < 2)

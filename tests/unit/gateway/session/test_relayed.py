@@ -17,16 +17,18 @@ from amqpgate.wire.v0_10.codec import encode_header
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.audit import records
+from tests.support.inprocess import eventually
 from tests.support.otlp import Collector
 from tests.support.peer_0_10 import START_OK, TUNE, Peer010, greet, log_in
 from tests.support.recorded_0_10 import HEADER
 from tests.support.talk_0_10 import ATTACH, KEY, NAME, POINT, TRANSFER, command, control
 from tests.unit.gateway.audited import audited
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.memory import in_memory, uncollected
 from tests.unit.gateway.traced import ALL as TRACE_ALL
 from tests.unit.gateway.traced import SETTINGS as TRACED
 
-__all__ = ["audited"]
+__all__ = ["audited", "uncollected"]
 
 MakeStage = Callable[..., Stage]
 
@@ -127,6 +129,21 @@ def test_all_passes_as_it_came(stage: Stage) -> None:
         peer.sock.close()
     stage.running.wait_idle()
     assert stage.running.outcomes() == {"closed": 1}
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_what_a_relayed_session_was_is_no_cycle(stage: Stage) -> None:
+    """Python may not look for those for hours, and memory rises meanwhile."""
+    before = in_memory()
+    for _ in range(4):
+        client, broker = opened(stage)
+        client.say(DECLARE)
+        broker.expect(amqp.QueueDeclare)
+        for peer in (client, broker):
+            peer.sock.close()
+    stage.running.wait_idle()
+    kinds = ("TranslatedSocket", "NativeRelay", "ClientEnd", "BrokerEnd")
+    eventually(lambda: max(in_memory()[kind] - before[kind] for kind in kinds) < 2)
 
 
 def test_messages_are_counted(stage: Stage) -> None:

@@ -101,3 +101,12 @@ def test_the_oldest_goes_where_there_are_too_many() -> None:
     assert len(shared._kinds) == MOST_KINDS
     again = attrs.evolve(many[0])
     assert shared.of(again, FACTS)[0] is again
+
+
+def test_sessions_whose_interpreter_remembers_what_its_peer_said_take_nobody_elses_place() -> None:
+    shared = SharedFacts()
+    shared.of(BOB, FACTS)
+    for _ in range(MOST_KINDS + 1):
+        own = attrs.evolve(FACTS, interpreters=pair_of(interpreter_for(STANDARD_0_8), NATIVE))
+        assert shared.of(BOB, own)[1] is own
+    assert shared.of(attrs.evolve(BOB), attrs.evolve(FACTS))[1] is FACTS

@@ -33,7 +33,7 @@ CLOSE_OK = amqp.ConnectionCloseOk()
 CUTS = [0, 5, len(method_frame(1, amqp.BasicPublish(routing_key="q"))), 200_000, len(PUBLISH)]
 
 
-#: Of which each session has what is counted and told.
+#: Of which each session has what is counted, changed and told.
 POLICIES = """
 apiVersion: amqpgate.io/v1alpha1
 kind: AccessPolicy
@@ -48,6 +48,13 @@ metadata: {name: rates}
 spec:
   subjects: [{user: "*"}]
   limits: [{id: per-user, per: [user, vhost], messages: 1M/s}]
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: TransformPolicy
+metadata: {name: marks}
+spec:
+  subjects: [{user: "*"}]
+  headers: {set: {x-by: gate}}
 """
 
 

@@ -213,3 +213,44 @@ def test_a_peer_that_is_gone_while_it_is_sent_to_is_the_end_and_no_fault(ends: E
         with pytest.raises(ssl.SSLEOFError):
             sock.flush()
         assert not sock.unsent
+
+
+class Failing(Reframing):
+    """It notes its end, and fails in it."""
+
+    ends = 0
+
+    def gateway_ended(self) -> None:
+        self.ends += 1
+        raise MemoryError
+
+
+def test_one_that_is_closed_has_no_translator_and_whoever_asks_it_still_is_told_of_an_end(ends: Ends) -> None:
+    """Its translator is told that it is over, whatever that does: others are closed after it."""
+    toy = Failing()
+    sock = still(ends[1], toy, records(ACK))
+    sock.close()
+    sock.close()
+    assert (toy.ends, sock.translator is toy, sys.getrefcount(toy)) == (1, False, 2)
+    assert (sock.pending(), sock.is_full, sock.unsent, sock.takes_frames) == (True, False, 0, False)
+    assert sock.recv(1000) == b""
+    with pytest.raises(BlockingIOError):
+        sock.send(ACK)
+    sock.beat()
+    sock.flush()
+    sock.end()
+
+
+def test_what_has_broken_it_is_told_anew_each_time(ends: Ends) -> None:
+    """Else what came of it the first time is what it comes of the second time: a cycle."""
+    sock = still(ends[1], Reframing())
+    ends[0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    sock.send(ACK)
+    ends[0].close()
+    causes = []
+    for _ in range(2):
+        with pytest.raises(ConnectionResetError, match="reset by peer") as caught:
+            sock.recv(1000)
+        causes.append(caught.value)
+    assert causes[0] is not causes[1]
+    assert causes[0].errno == causes[1].errno

@@ -162,7 +162,7 @@ class SessionSpans:
                 }
             ),
             names.of(Key.BODY_SIZE),
-            tuple((PROPERTY_FLAGS[name], names.of(key)) for name, key in _TEXTS.items()),
+            tuple([(PROPERTY_FLAGS[name], names.of(key)) for name, key in _TEXTS.items()]),
         )
         headers = Table.of({name: str(text) for name, text in headers_of(maker.blank).items()})
         entries = amqp.BasicProperties(headers=headers).encode()[_BEFORE_ENTRIES:]
