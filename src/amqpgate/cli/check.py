@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amqpgate.cli.failures import WRONG, Failure, reported
+from amqpgate.cli.failures import WRONG, Failure, from_config_error, reported
 
 if TYPE_CHECKING:
     from amqpgate.config import Settings
@@ -24,8 +24,17 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Folder of policies to check: alone, or in the place of the file's.",
 )
-def check(config: Path | None, policies: Path | None) -> None:
-    """Validate settings, the files that they name, and policies. Nothing is started or connected to.
+@click.option(
+    "--values",
+    "-f",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Values of the Helm chart to check; more than one as for Helm.",
+)
+def check(config: Path | None, policies: Path | None, values: tuple[Path, ...]) -> None:
+    """Validate settings, the files that they name, and policies; or values of the Helm chart. Nothing is
+    started or connected to.
 
     Prints what the gateway would do. Errors are FILE:LINE:COLUMN: text.
 
@@ -34,8 +43,13 @@ def check(config: Path | None, policies: Path | None) -> None:
       0  all is well
       2  something is wrong
     """
+    if values:
+        if config is not None or policies is not None:
+            raise click.UsageError("--values has the settings and the policies in it: check it alone")
+        _check_values(values)
+        return
     if config is None and policies is None:
-        raise click.UsageError("say --config FILE, --policies DIR, or both")
+        raise click.UsageError("say --config FILE, --policies DIR, or both; or --values FILE")
     from amqpgate.cli.show import lines_of, policies_line, policy_lines
     from amqpgate.gateway.server.policy_fit import check_policies, notes_on
     from amqpgate.policy import PolicySet, load_folder
@@ -56,6 +70,30 @@ def check(config: Path | None, policies: Path | None) -> None:
             lines = [policies_line(found, policies)]
     for line in lines:
         click.echo(line)
+    click.echo("ok")
+
+
+def _check_values(files: tuple[Path, ...]) -> None:
+    try:
+        from amqpgate.chart.checking import errors_in
+    except ImportError as error:
+        raise Failure(f"amqpgate: {error.name} is missing: pip install 'amqpgate[helm]'") from error
+    from amqpgate.errors import ConfigError
+    from amqpgate.yamldoc import Node, read
+
+    errors: list[ConfigError] = []
+    documents: list[Node] = []
+    for file in files:
+        try:
+            found = read(file)
+        except ConfigError as error:
+            errors.append(error)
+            continue
+        documents += found[:1]
+        errors += [more.mark.error("Helm reads the first document of a file only") for more in found[1:]]
+    errors += errors_in(documents)
+    if errors:
+        raise from_config_error(ConfigError.together(errors))
     click.echo("ok")
 
 

@@ -306,14 +306,7 @@ def _note(errors: list[ConfigError], error: ConfigError) -> None:
 def _raise_all(errors: list[ConfigError]) -> None:
     """Raise them as one, if there are any."""
     if errors:
-        first = errors[0]
-        raise ConfigError(
-            first.message,
-            file=first.file,
-            line=first.line,
-            column=first.column,
-            others=tuple(errors[1:MOST_ERRORS]),
-        )
+        raise ConfigError.together(errors[:MOST_ERRORS])
 
 
 def _optional(node: Node, hint: object) -> object:
