@@ -16,7 +16,7 @@ from amqpgate.yamldoc.schema import Json, Schema
 #: What the chart fills in itself, or says elsewhere: ``failurePolicy`` is the injector's ``onError``.
 _FILLED_IN: Final = {
     "Injector": ("onError", "bind"),
-    "Operator": ("configMap", "lease", "owner", "tenants", "bind"),
+    "Operator": ("configMap", "lease", "owner", "tenants", "bind", "webhook"),
 }
 #: What need not be said: the chart knows a listener, a Redis and a certificate.
 _NOT_REQUIRED: Final = ("Settings", "Settings.SharedLimits", "Injector.ListenerTls")

@@ -325,7 +325,10 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
 
     def hook(node: Node, _: object) -> T:
         if shorthand is not None and isinstance(node, Scalar) and node.kind != "null":
-            return cls(**{shorthand: _text(node, str)})
+            try:
+                return cls(**{shorthand: _text(node, str)})
+            except ValueError as error:
+                raise node.mark.error(str(error)) from None
         if not isinstance(node, Mapping):
             raise node.mark.error(f"expected a mapping with {_known(fields)}; not {_seen(node)}")
         errors: list[ConfigError] = []

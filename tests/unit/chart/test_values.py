@@ -111,6 +111,14 @@ def test_the_schema_refuses(values: Values, words: str) -> None:
             {"mode": "sidecar", "audit": {"enabled": True, "persistence": {"enabled": True}}},
             "audit.persistence: is the gateway's",
         ),
+        (
+            {"customResources": {"enabled": True, "webhook": {"enabled": True}}},
+            "customResources.webhook.existingSecret: name a Secret",
+        ),
+        (
+            {"customResources": {"enabled": True, "webhook": {"enabled": True, "existingSecret": "tls"}}},
+            "customResources.webhook.caBundle: the authority",
+        ),
         ({"mode": "injector"}, "injector.existingSecret: name a Secret"),
         ({"mode": "injector", "injector": {"existingSecret": "tls"}}, "injector.caBundle: the authority"),
         (
