@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,20 +103,40 @@ def checked_settings(path: Path) -> Settings:
     """The settings, after a look into every file that they name."""
     from amqpgate.config import load
     from amqpgate.gateway.server.identities import check_identity
-    from amqpgate.gateway.transport.tls import TlsContexts
 
     if not path.exists():
         raise Failure(f"amqpgate: --config: no such file: {path}", WRONG)
     settings = load(path, os.environ)
     check_identity(settings)
-    contexts = TlsContexts()
-    for listener in settings.listeners:
-        if listener.tls is not None:
-            contexts.for_listener(listener.tls)
+    _check_tls(path, settings)
     for upstream in settings.upstreams:
         upstream.login()
-        if upstream.tls is not None:
-            contexts.for_upstream(upstream.tls)
     if settings.admin is not None:
         settings.admin.token()
     return settings
+
+
+def _check_tls(path: Path, settings: Settings) -> None:
+    """Raises `ConfigError` for all certificates and keys that cannot be used, where they are named."""
+    from amqpgate.config import Settings as SettingsType
+    from amqpgate.errors import ConfigError
+    from amqpgate.gateway.transport.tls import TlsContexts
+    from amqpgate.yamldoc import locate, only_document, read
+
+    contexts = TlsContexts()
+    errors: list[ConfigError] = []
+    asked: list[tuple[str, int, Callable[[], object]]] = []
+    for index, listener in enumerate(settings.listeners):
+        if listener.tls is not None:
+            asked.append(("listeners", index, partial(contexts.for_listener, listener.tls)))
+    for index, upstream in enumerate(settings.upstreams):
+        if upstream.tls is not None:
+            asked.append(("upstreams", index, partial(contexts.for_upstream, upstream.tls)))
+    for name, index, load_files in asked:
+        try:
+            load_files()
+        except ConfigError as error:
+            node = only_document(read(path), str(path), os.environ)
+            errors.append(locate(node, SettingsType, (name, index, "tls")).error(error.message))
+    if errors:
+        raise ConfigError.together(errors)

@@ -79,7 +79,12 @@ def structure(node: Node, cls: type[T]) -> T:
         result: T = _structure(node, cls)  # type: ignore[assignment]  # of the hint that was asked for
         return result
     except Invalid as error:
-        raise locate(node, cls, error.path).error(str(error)) from None
+        raise _placed(error, node, cls) from None
+
+
+def _placed(error: Invalid, node: Node, cls: object) -> ConfigError:
+    found = [locate(node, cls, one.path).error(str(one)) for one in (error, *error.others)]
+    return ConfigError.together(found[:MOST_ERRORS])
 
 
 def locate(node: Node, cls: object, path: tuple[str | int, ...]) -> Mark:
@@ -355,7 +360,7 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
         try:
             return cls(**values)  # the types were checked value by value
         except Invalid as error:
-            raise locate(node, cls, error.path).error(str(error)) from None
+            raise _placed(error, node, cls) from None
         except ValueError as error:
             raise node.mark.error(str(error)) from None
 
