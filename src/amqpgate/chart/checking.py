@@ -34,6 +34,10 @@ _TYPES: Final = {
     "boolean": "true or false",
     "null": "nothing",
 }
+#: Settings and policies.
+_WITHOUT_DEFAULTS: Final = ("config", "policies")
+#: Beyond these a whole number is a number to Helm, and Python reads no more than some thousands.
+_MOST_DIGITS: Final = 400
 #: Keys that are told beside the nearest one.
 _MOST_KNOWN: Final = 20
 _FORMS: Final = {
@@ -87,20 +91,28 @@ def _as_helm_reads(node: Node) -> Node:
     return node
 
 
-def _plain(node: Node) -> Json:
+def _plain(node: Node, *, is_own: bool = False) -> Json:
+    """``is_own``: below what the chart has no defaults for."""
     if isinstance(node, Mapping):
-        # What is null is taken away by Helm.
-        plain = {key: _plain(value) for key, value in node.entries.items()}
-        return {key: value for key, value in plain.items() if value is not None}
+        plain = {
+            key: _plain(value, is_own=is_own or key in _WITHOUT_DEFAULTS)
+            for key, value in node.entries.items()
+        }
+        # What is null takes a default away.
+        return {key: value for key, value in plain.items() if value is not None or is_own}
     if isinstance(node, Items):
-        return [_plain(item) for item in node.items]
+        return [_plain(item, is_own=is_own) for item in node.items]
     match node.kind:
         case "null":
             return None
         case "boolean":
             return _TRUE.match(node.text) is not None
+        case "integer" if node.text[:2] in ("0x", "0o"):
+            return int(node.text, 0)
+        case "integer" if len(node.text) < _MOST_DIGITS:
+            return int(node.text)
         case "integer":
-            return int(node.text, 0 if node.text[:2] in ("0x", "0o") else 10)
+            return float(node.text)
         case "number":
             return float(node.text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         case _:

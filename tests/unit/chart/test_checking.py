@@ -126,6 +126,8 @@ def test_of_a_chart_that_depends_on_this_one_its_own_values_are_looked_at(file: 
         ("policies: {a.yaml: 'kind: ['}", "not valid YAML"),
         ("policies: []", "1:11: expected a mapping, not a list"),
         ("replicaCount: .inf", "1:15: expected a whole number, not a number"),
+        ("config: {upstreams: ~}", "1:21: expected a list, not nothing"),
+        ("replicaCount: " + "9" * 5000, "1:15: expected a whole number"),
         ("commonLabels: {1: 2}", "1:19: expected text, not a whole number"),
         ("nameOverride: " + "a" * 60, "1:15: does not fit: maxLength is 53"),
     ],
