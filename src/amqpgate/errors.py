@@ -5,6 +5,7 @@ Neighbours: everybody imports this room, it imports nobody.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 Scope = Literal["channel", "connection"]
@@ -92,6 +93,12 @@ class ConfigError(AmqpgateError):
         self.others = others
         where = ":".join(str(part) for part in (file, line, column) if part is not None)
         super().__init__(f"{where}: {message}" if where else message)
+
+    @classmethod
+    def together(cls, errors: Sequence[ConfigError]) -> ConfigError:
+        """Several as one; each of them without others."""
+        first, *others = errors
+        return cls(first.message, file=first.file, line=first.line, column=first.column, others=tuple(others))
 
     @property
     def all(self) -> tuple[ConfigError, ...]:

@@ -1,122 +1,33 @@
-"""The injector as a mutating admission webhook, over HTTPS.
+"""The injector as a mutating admission webhook, over HTTPS, at ``/inject``.
 
-==================  ===============================================================================
-``POST /inject``    an AdmissionReview: 200 with the answer, 400 for what is none; 408, 413, 415, 503
-``GET /livez``      200
-``GET /readyz``     200
-==================  ===============================================================================
-
-Neighbours: ``inject`` says what to answer, ``admin`` takes in connections (`door`), has the certificate
-(`https`) and speaks HTTP (`framework`); ``cli`` calls this.
+Neighbours: ``inject`` says what to answer, ``admin.admission`` serves it; ``cli`` calls this.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import signal
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
-from typing import Final
 
-import attrs
 import trio
-from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
 
-from amqpgate.admin.door import MOST_CONNECTIONS, Door
-from amqpgate.admin.framework import Framework
-from amqpgate.admin.https import Certificates
+from amqpgate.admin import admission
+from amqpgate.admin.signals import run_until_signalled
 from amqpgate.errors import ConfigError
-from amqpgate.inject import BadReviewError, Injector, ReviewAnswer, answer
-from amqpgate.logs import RECURRING
+from amqpgate.inject import Injector, ReviewAnswer, answer
+from amqpgate.yamldoc.schema import Json
 
 log = logging.getLogger(__name__)
 
-#: Bytes of one question. The API server takes objects up to 3 MiB; a review of a new pod holds it once.
-MAX_BODY: Final = 4 << 20
-#: Bytes of questions that have arrived in part. Who would need more is told to come again.
-MAX_HELD: Final = 64 << 20
-#: Seconds for a question to arrive. The API server waits 10 by default, and 30 at most.
-BODY_TIMEOUT: Final = 10.0
-#: Seconds for a TLS handshake, and for what is being answered when the webhook ends.
-_HANDSHAKE: Final = 5.0
-_LAST_WORDS: Final = 5.0
-#: Seconds between requests. Longer than the API server keeps a connection (90 s): so it is never surprised.
-_KEEP_ALIVE: Final = 120.0
 
+def answering(settings: Injector) -> Callable[[bytes], dict[str, Json]]:
+    """What answers a question, and writes a line of it."""
 
-class _RefusedError(Exception):
-    """A request that is not read to its end."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-
-
-@attrs.define
-class _Bodies:
-    """What callers are sending."""
-
-    timeout: float
-    held: int = 0
-
-    async def read(self, request: Request) -> bytes:
-        """The body of a request. Raises ``_RefusedError``."""
-        body = bytearray()
-        try:
-            with trio.fail_after(self.timeout):
-                async with aclosing(request.stream()) as chunks:
-                    async for chunk in chunks:
-                        body += chunk
-                        self.held += len(chunk)
-                        if len(body) > MAX_BODY:
-                            raise _RefusedError(413, f"the body is larger than {MAX_BODY} bytes")
-                        if self.held > MAX_HELD:
-                            raise _RefusedError(503, "too many requests at once")
-        except trio.TooSlowError:
-            raise _RefusedError(408, f"no whole request in {self.timeout:g} s") from None
-        except ClientDisconnect:
-            raise _RefusedError(400, "the request broke off") from None
-        finally:
-            self.held -= len(body)
-        return bytes(body)
-
-
-def application(settings: Injector, *, body_timeout: float = BODY_TIMEOUT) -> Starlette:
-    """The ASGI application."""
-    bodies = _Bodies(body_timeout)
-
-    async def inject(request: Request) -> Response:
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            return _refusal(415, "an AdmissionReview is application/json")
-        try:
-            given = answer(await bodies.read(request), settings)
-        except _RefusedError as error:
-            return _refusal(error.status, str(error))
-        except BadReviewError as error:
-            return _refusal(400, str(error))
+    def answered(body: bytes) -> dict[str, Json]:
+        given = answer(body, settings)
         _tell(given)
-        return JSONResponse(given.review)
+        return given.review
 
-    async def healthy(_request: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
-    return Starlette(
-        routes=[
-            Route("/inject", inject, methods=["POST"]),
-            Route("/livez", healthy),
-            Route("/readyz", healthy),
-        ]
-    )
-
-
-def _refusal(status: int, text: str) -> Response:
-    log.warning("a request that is not answered: %d %s", status, text, extra=RECURRING)
-    return PlainTextResponse(text + "\n", status_code=status)
+    return answered
 
 
 def _tell(given: ReviewAnswer) -> None:
@@ -140,45 +51,16 @@ async def serve(
     """
     if settings.tls is None:
         raise ConfigError("the API server calls webhooks by HTTPS only: say tls with cert and key")
-    context = Certificates(settings.tls).context()
-    framework = Framework(application(settings), _KEEP_ALIVE)
-
-    async def talk(stream: trio.abc.Stream, on_moved: Callable[[], None]) -> None:
-        assert isinstance(stream, trio.SSLStream)
-        with contextlib.suppress(trio.BrokenResourceError, trio.TooSlowError):
-            with trio.fail_after(_HANDSHAKE):
-                await stream.do_handshake()
-            await framework.serve(stream, b"", on_moved)
-
-    async def end() -> None:
-        await shutdown()
-        await framework.end()
-
-    door = Door("the webhook", talk, MOST_CONNECTIONS)
-    await door.serve(settings.bind, context, end, _LAST_WORDS, task_status)
+    app = admission.application("/inject", answering(settings))
+    await admission.serve(app, settings.bind, settings.tls, shutdown=shutdown, task_status=task_status)
 
 
 def run(settings: Injector) -> None:
     """Serve until SIGTERM or SIGINT; what is being answered then is answered. Raises as ``serve``."""
-    trio.run(_run, settings)
 
+    async def until(shutdown: Callable[[], Awaitable[None]], task_status: trio.TaskStatus[str]) -> None:
+        await serve(settings, shutdown=shutdown, task_status=task_status)
 
-async def _run(settings: Injector) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-
-        async def signalled() -> None:
-            async for number in signals:
-                log.info("%s: ending", signal.Signals(number).name)
-                return
-
-        async with trio.open_nursery() as root:
-            bound: str = await root.start(_serve_until, settings, signalled)
-            log.info("webhook: %s/inject, sidecars of %s", bound, settings.image)
-
-
-async def _serve_until(
-    settings: Injector,
-    shutdown: Callable[[], Awaitable[None]],
-    task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    await serve(settings, shutdown=shutdown, task_status=task_status)
+    run_until_signalled(
+        until, lambda bound: log.info("webhook: %s/inject, sidecars of %s", bound, settings.image)
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from amqpgate.cli.failures import WRONG, Failure, reported
+from amqpgate.cli.failures import WRONG, Failure, from_config_error, reported
 
 if TYPE_CHECKING:
     from amqpgate.config import Settings
@@ -24,8 +26,17 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Folder of policies to check: alone, or in the place of the file's.",
 )
-def check(config: Path | None, policies: Path | None) -> None:
-    """Validate settings, the files that they name, and policies. Nothing is started or connected to.
+@click.option(
+    "--values",
+    "-f",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Values of the Helm chart to check; more than one as for Helm.",
+)
+def check(config: Path | None, policies: Path | None, values: tuple[Path, ...]) -> None:
+    """Validate settings, the files that they name, and policies; or values of the Helm chart. Nothing is
+    started or connected to.
 
     Prints what the gateway would do. Errors are FILE:LINE:COLUMN: text.
 
@@ -34,8 +45,13 @@ def check(config: Path | None, policies: Path | None) -> None:
       0  all is well
       2  something is wrong
     """
+    if values:
+        if config is not None or policies is not None:
+            raise click.UsageError("--values has the settings and the policies in it: check it alone")
+        _check_values(values)
+        return
     if config is None and policies is None:
-        raise click.UsageError("say --config FILE, --policies DIR, or both")
+        raise click.UsageError("say --config FILE, --policies DIR, or both; or --values FILE")
     from amqpgate.cli.show import lines_of, policies_line, policy_lines
     from amqpgate.gateway.server.policy_fit import check_policies, notes_on
     from amqpgate.policy import PolicySet, load_folder
@@ -59,24 +75,68 @@ def check(config: Path | None, policies: Path | None) -> None:
     click.echo("ok")
 
 
+def _check_values(files: tuple[Path, ...]) -> None:
+    try:
+        from amqpgate.chart.checking import errors_in
+    except ImportError as error:
+        raise Failure(f"amqpgate: {error.name} is missing: pip install 'amqpgate[helm]'") from error
+    from amqpgate.errors import ConfigError
+    from amqpgate.yamldoc import Node, read
+
+    errors: list[ConfigError] = []
+    documents: list[Node] = []
+    for file in files:
+        try:
+            found = read(file)
+        except ConfigError as error:
+            errors.append(error)
+            continue
+        documents += found[:1]
+        errors += [more.mark.error("Helm reads the first document of a file only") for more in found[1:]]
+    errors += errors_in(documents)
+    if errors:
+        raise from_config_error(ConfigError.together(errors))
+    click.echo("ok")
+
+
 def checked_settings(path: Path) -> Settings:
     """The settings, after a look into every file that they name."""
     from amqpgate.config import load
     from amqpgate.gateway.server.identities import check_identity
-    from amqpgate.gateway.transport.tls import TlsContexts
 
     if not path.exists():
         raise Failure(f"amqpgate: --config: no such file: {path}", WRONG)
     settings = load(path, os.environ)
     check_identity(settings)
-    contexts = TlsContexts()
-    for listener in settings.listeners:
-        if listener.tls is not None:
-            contexts.for_listener(listener.tls)
+    _check_tls(path, settings)
     for upstream in settings.upstreams:
         upstream.login()
-        if upstream.tls is not None:
-            contexts.for_upstream(upstream.tls)
     if settings.admin is not None:
         settings.admin.token()
     return settings
+
+
+def _check_tls(path: Path, settings: Settings) -> None:
+    """Raises `ConfigError` for all certificates and keys that cannot be used, where they are named."""
+    from amqpgate.config import Settings as SettingsType
+    from amqpgate.errors import ConfigError
+    from amqpgate.gateway.transport.tls import TlsContexts
+    from amqpgate.yamldoc import locate, only_document, read
+
+    contexts = TlsContexts()
+    errors: list[ConfigError] = []
+    asked: list[tuple[str, int, Callable[[], object]]] = []
+    for index, listener in enumerate(settings.listeners):
+        if listener.tls is not None:
+            asked.append(("listeners", index, partial(contexts.for_listener, listener.tls)))
+    for index, upstream in enumerate(settings.upstreams):
+        if upstream.tls is not None:
+            asked.append(("upstreams", index, partial(contexts.for_upstream, upstream.tls)))
+    for name, index, load_files in asked:
+        try:
+            load_files()
+        except ConfigError as error:
+            node = only_document(read(path), str(path), os.environ)
+            errors.append(locate(node, SettingsType, (name, index, "tls")).error(error.message))
+    if errors:
+        raise ConfigError.together(errors)

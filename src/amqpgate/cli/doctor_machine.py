@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Descriptors of a process beside its sessions: listeners, epoll sets, files, the admin interface.
 SPARE: Final = 64
+#: Open files that are fewer than what is wanted by this factor stop a gateway at its first crowd.
+FEW: Final = 10
 #: Days before a certificate's end from which on it is told.
 SOON: Final = 30
 #: Bytes free below which a folder of records is short.
@@ -118,7 +120,7 @@ def _descriptors(settings: Settings) -> Diagnosis:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY or hard >= wanted:
         return ok("open files", f"{_limit(hard)} allowed, {wanted} for limits.maxConnections")
-    return note(
+    return (bad if hard < wanted // FEW else note)(
         "open files",
         f"{_limit(hard)} at most; {settings.limits.max_connections} connections take {wanted}",
         f"LimitNOFILE={wanted} in the unit, or ulimit -n, or a lower limits.maxConnections",
@@ -172,9 +174,11 @@ def _folder(what: str, folder: FolderPath) -> Iterator[Diagnosis]:
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as error:
-        yield bad(
-            f"{what} {folder}", f"cannot be written: {error.strerror}", "let the gateway's user write there"
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = (
+            "make room there, or name another folder" if is_full else "let the gateway's user write there"
         )
+        yield bad(f"{what} {folder}", f"cannot be written: {error.strerror}", remedy)
         return
     free = shutil.disk_usage(folder).free
     text = f"can be written, {free / (1 << 30):.1f} GiB free"

@@ -14,6 +14,7 @@ import trio
 
 from amqpgate.cli.diagnosis import Diagnosis, bad, note, ok
 from amqpgate.cli.doctor_machine import lasting
+from amqpgate.cli.failures import cause_of
 from amqpgate.values import frozen
 from amqpgate.yamldoc import Seconds
 
@@ -28,6 +29,18 @@ if TYPE_CHECKING:
 
 #: A start has the broker's properties in it; RabbitMQ's has some 500 bytes.
 _FRAME_MAX: Final = 16 * 1024
+
+_NO_BROKER: Final = "start the broker, or correct the upstream's url"
+_NO_AUTHORITY: Final = "name the authority that signed it in tls.ca"
+_OTHER_NAME: Final = "say in tls.serverName a name that its certificate has, or have one made for this name"
+#: What helps by the code of a verification that failed (X509_V_ERR_* of OpenSSL's x509_vfy.h).
+_DISTRUST: Final = {
+    9: "correct the clock here, or at who signed it",
+    10: "renew the broker's certificate, or correct the clock here",
+    23: "renew the broker's certificate: its authority took it back",
+    62: _OTHER_NAME,
+    64: _OTHER_NAME,
+}
 
 
 def peers_of(settings: Settings, timeout: float) -> Iterator[Diagnosis]:
@@ -70,7 +83,9 @@ class _BrokerCheck:
         if found[0].state != "bad":
             if self.upstream.tls is not None:
                 found.append(await self._tls(f"{what}: TLS", address, self.upstream.tls))
-            found += [finding async for finding in self._broker(what)]
+            # Without TLS the broker is not reached, and nothing is known of it.
+            if found[-1].state != "bad":
+                found += [finding async for finding in self._broker(what)]
         return found
 
     async def _name(self, what: str, address: Address) -> Diagnosis:
@@ -90,6 +105,7 @@ class _BrokerCheck:
         from amqpgate.gateway.transport.certificates import expiry
 
         context = self.contexts.for_upstream(tls)
+        stream: trio.SocketStream | None = None
         try:
             with trio.fail_after(self.patience):
                 stream = await trio.open_tcp_stream(address.host, address.port)
@@ -104,8 +120,11 @@ class _BrokerCheck:
         except (OSError, trio.BrokenResourceError) as error:
             cause = error.__cause__ or error
             if isinstance(cause, ssl.SSLCertVerificationError):
-                why = cause.verify_message
-                return bad(what, why, "name its authority in tls.ca, or its name in tls.serverName")
+                return bad(what, cause.verify_message, _DISTRUST.get(cause.verify_code, _NO_AUTHORITY))
+            if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
+                return bad(what, "it does not speak TLS there", "correct the port, or write amqp://")
+            if isinstance(error, OSError) and stream is None:
+                return bad(what, cause_of(error), _NO_BROKER)
             return bad(what, str(cause), "does the broker speak TLS at that port, and take this certificate?")
         found = lasting(what, expiry(ssl.DER_cert_to_PEM_cert(der or b"")), "renew the broker's certificate")
         return attrs.evolve(found, text=f"{version}, its certificate {found.text}")
@@ -127,7 +146,8 @@ class _BrokerCheck:
             yield bad(broker, why, "is that a broker's AMQP port, and is no firewall between?")
             return
         except (UpstreamUnavailableError, ConfigError) as error:
-            yield bad(broker, str(error), "start the broker, or correct the upstream's url")
+            remedy = _NO_BROKER if self.upstream.tls is not None else f"{_NO_BROKER}; amqps:// for TLS"
+            yield bad(broker, str(error), remedy)
             return
         try:
             if not isinstance(line.greeting, amqp.ConnectionStart):

@@ -110,6 +110,7 @@ def init(
       1  the management interface does not answer, or refuses
       2  an answer is wrong, or there are such files already; nothing is written
     """
+    from amqpgate.config import Address, AmqpUrl
     from amqpgate.policy.loader import Source
 
     asks = not yes
@@ -121,6 +122,15 @@ def init(
         )
     with reported():
         said = {"listen": listen, "upstream": upstream, "admin": admin}
+        for option, value, parse in (
+            ("upstream", upstream, AmqpUrl.parse),
+            ("listen", listen, Address.parse),
+            ("admin", admin, Address.parse),
+        ):
+            try:
+                parse(value)
+            except ValueError as error:
+                raise Failure(f"amqpgate: --{option}: {error}", WRONG) from None
         values = {name: json.dumps(value) for name, value in said.items()}
         # The folder of policies is not there yet.
         settings = _parsed(SETTINGS.format(policies="", **values), folder)

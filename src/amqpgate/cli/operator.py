@@ -46,7 +46,10 @@ def operator(context: click.Context, config: Path | None) -> None:
             raise Failure(f"amqpgate: --config: no such file: {config}", WRONG)
         settings = parse("", os.environ) if config is None else load(config, os.environ)
         process = OperatorProcess.of(settings, os.environ)
-        ensure_free([("bind", settings.bind.host, settings.bind.port)])
+        binds = [("bind", settings.bind)]
+        if settings.webhook is not None:
+            binds.append(("webhook.bind", settings.webhook.bind))
+        ensure_free([(name, address.host, address.port) for name, address in binds])
         logs.set_up(settings.log.format, settings.log.level)
         run(process)
 

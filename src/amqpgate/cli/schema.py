@@ -34,6 +34,7 @@ def schema(kind: str) -> None:
     from amqpgate.config.load import schema as schema_of_settings
     from amqpgate.policy.kinds.registry import DOCUMENT_KINDS
     from amqpgate.policy.kinds.schema import schema as schema_of
+    from amqpgate.yamldoc import nearest
 
     kinds = {found.name: found for found in DOCUMENT_KINDS}
     by_name = {name.lower(): name for name in (SETTINGS, *kinds)}
@@ -42,5 +43,7 @@ def schema(kind: str) -> None:
         return
     name = by_name.get(kind.lower())
     if name is None:
-        raise Failure(f"amqpgate: there is no kind {kind!r}: {', '.join(by_name.values())}", WRONG)
+        known = by_name.values()
+        near = nearest(kind, known)
+        raise Failure(f"amqpgate: there is no kind {kind!r}{near}; there are {', '.join(known)}", WRONG)
     click.echo(json.dumps(schema_of_settings() if name == SETTINGS else schema_of(kinds[name]), indent=2))

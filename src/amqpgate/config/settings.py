@@ -351,8 +351,14 @@ class Settings:
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise Invalid(f"two upstreams are named '{name}'", "upstreams", index, "name")
+        errors: list[Invalid] = []
         for index, listener in enumerate(self.listeners):
-            self._check_listener(index, listener, names)
+            try:
+                self._check_listener(index, listener, names)
+            except Invalid as error:
+                errors.append(error)
+        if errors:
+            raise Invalid.together(errors)
 
     def _check_listener(self, index: int, listener: Listener, upstreams: list[str]) -> None:
         for other in self.listeners[:index]:
@@ -364,7 +370,7 @@ class Settings:
             if len(upstreams) > 1:
                 raise Invalid("which upstream? There are several", "listeners", index)
         elif listener.upstream not in upstreams:
-            hint = nearest(listener.upstream, upstreams) or f"; there are {', '.join(upstreams)}"
+            hint = f"{nearest(listener.upstream, upstreams)}; there are {', '.join(upstreams)}"
             raise Invalid(f"no upstream is named '{listener.upstream}'{hint}", "listeners", index, "upstream")
         upstream = self.upstream_of(listener)
         if upstream.has_login and not self.proves_clients(listener) and not listener.allow_anonymous:

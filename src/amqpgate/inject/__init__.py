@@ -12,7 +12,7 @@ settings; out come changed pods, JSON Patches and review answers. A pod that can
 - `pods`: one pod, changed.
 - `manifests`: YAML and JSON documents with pods in them.
 - `patch`: the difference of two values as a JSON Patch (RFC 6902).
-- `review`: the API server's question, and its answer.
+- `admission`: the API server's questions, and the form of answers; `review`: the answer about a pod.
 - `values`: how parts of a JSON value are taken out of it.
 
 ``python -m amqpgate.inject`` prints the table of settings, ``--schema`` their JSON Schema.
@@ -21,9 +21,10 @@ Neighbours: ``webhook`` serves it, ``cli`` runs it off line; it knows `amqpgate.
 `amqpgate.yamldoc`.
 """
 
+from amqpgate.inject.admission import BadReviewError
 from amqpgate.inject.manifests import inject_manifests
 from amqpgate.inject.pods import Injection, inject
-from amqpgate.inject.review import BadReviewError, ReviewAnswer, answer
+from amqpgate.inject.review import ReviewAnswer, answer
 from amqpgate.inject.settings import Injector, describe, load, parse, schema
 from amqpgate.inject.values import NotInjectedError
 

@@ -15,32 +15,22 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Final, NoReturn
+from typing import Final
 
 import attrs
 
-from amqpgate.errors import AmqpgateError
+from amqpgate.inject.admission import BadReviewError, answer_to, quoted, refusal, request_in, shown
 from amqpgate.inject.patch import difference
 from amqpgate.inject.pods import inject
 from amqpgate.inject.settings import Injector
 from amqpgate.inject.values import NotInjectedError
 from amqpgate.yamldoc.schema import Json
 
-VERSION: Final = "admission.k8s.io/v1"
-KIND: Final = "AdmissionReview"
 _POD: Final[dict[str, Json]] = {"group": "", "version": "v1", "kind": "Pod"}
-#: Characters of what was sent that are quoted: anybody may have sent it.
-_QUOTED: Final = 64
 #: Of the reason why a pod has no sidecar, in the log.
 _LONGEST_REASON: Final = 1024
-#: Of a namespace, and of a pod's name (RFC 1123, as Kubernetes has it).
-_LONGEST_NAME: Final = 253
 #: What the API server may cut from a warning, it says itself: "recommended to be 120 characters or fewer".
 _WARNING_MAX: Final = 256
-
-
-class BadReviewError(AmqpgateError):
-    """What was sent is no question that can be answered."""
 
 
 @attrs.frozen
@@ -60,55 +50,33 @@ class ReviewAnswer:
 
 def answer(body: bytes, settings: Injector) -> ReviewAnswer:
     """The answer to the review in ``body`` (JSON). Raises ``BadReviewError``."""
-    request = _request_in(body)
-    uid = request.get("uid")
-    if not isinstance(uid, str) or not uid:
-        raise BadReviewError("request.uid is missing")
+    request = request_in(body)
     kind = request.get("kind")
     if kind != _POD:
-        shown = kind.get("kind") if isinstance(kind, dict) else kind
-        raise BadReviewError(f"request.kind is {_quoted(shown)}: this webhook is for pods (version v1)")
+        named = kind.get("kind") if isinstance(kind, dict) else kind
+        raise BadReviewError(f"request.kind is {quoted(named)}: this webhook is for pods (version v1)")
     # What is changed later has its containers; what is not the pod itself (its status, its binding) has none.
     if request.get("operation") != "CREATE" or request.get("subResource"):
-        return ReviewAnswer(_review(uid, {"allowed": True}), _shown(request, {}))
+        return ReviewAnswer(answer_to(request, {"allowed": True}), shown(request, {}))
     pod = request.get("object")
     if not isinstance(pod, dict):
         raise BadReviewError("request.object is missing, or is no object")
-    shown = _shown(request, pod)
+    name = shown(request, pod)
     try:
         injection = inject(pod, settings)
     except NotInjectedError as error:
         return ReviewAnswer(
-            _review(uid, _without(error, settings)), shown, why_not=str(error)[:_LONGEST_REASON]
+            answer_to(request, _without(error, settings)), name, why_not=str(error)[:_LONGEST_REASON]
         )
     if injection is None:
-        return ReviewAnswer(_review(uid, {"allowed": True}), shown)
+        return ReviewAnswer(answer_to(request, {"allowed": True}), name)
     patch = json.dumps(list(difference(pod, injection.pod))).encode()
     response: dict[str, Json] = {
         "allowed": True,
         "patchType": "JSONPatch",
         "patch": base64.b64encode(patch).decode(),
     }
-    return ReviewAnswer(_review(uid, response), shown, True, injection.variables)
-
-
-def _request_in(body: bytes) -> dict[str, Json]:
-    try:
-        review: Json = json.loads(body, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise BadReviewError(f"the body is not JSON: {error}") from None
-    if not isinstance(review, dict) or review.get("kind") != KIND:
-        raise BadReviewError(f"the body is no {KIND}")
-    if review.get("apiVersion") != VERSION:
-        raise BadReviewError(f"apiVersion is {_quoted(review.get('apiVersion'))}: {VERSION} is understood")
-    request = review.get("request")
-    if not isinstance(request, dict):
-        raise BadReviewError("request is missing, or is no object")
-    return request
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number")
+    return ReviewAnswer(answer_to(request, response), name, True, injection.variables)
 
 
 def _without(error: NotInjectedError, settings: Injector) -> dict[str, Json]:
@@ -116,22 +84,4 @@ def _without(error: NotInjectedError, settings: Injector) -> dict[str, Json]:
     why = f"amqpgate: {error}"
     if settings.on_error == "open":
         return {"allowed": True, "warnings": [f"no sidecar: {why}"[:_WARNING_MAX]]}
-    return {"allowed": False, "status": {"code": 422, "reason": "Invalid", "message": why}}
-
-
-def _review(uid: str, response: dict[str, Json]) -> dict[str, Json]:
-    return {"apiVersion": VERSION, "kind": KIND, "response": {"uid": uid, **response}}
-
-
-def _shown(request: dict[str, Json], pod: dict[str, Json]) -> str:
-    metadata = pod.get("metadata")
-    names = metadata if isinstance(metadata, dict) else {}
-    name = request.get("name") or names.get("name") or names.get("generateName") or "?"
-    namespace = request.get("namespace") or "?"
-    return "/".join(str(one)[:_LONGEST_NAME] for one in (namespace, name))
-
-
-def _quoted(said: Json) -> str:
-    """As JSON, as much of it as is told."""
-    text = json.dumps(said)
-    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
+    return refusal(why)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,13 +24,19 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from amqpgate.admin import admission
 from amqpgate.admin.door import MOST_CONNECTIONS, Door
 from amqpgate.admin.framework import Framework
+from amqpgate.admin.signals import run_until_signalled
 from amqpgate.errors import ConfigError
 from amqpgate.kubernetes.api import Api
 from amqpgate.kubernetes.lease import Leadership
 from amqpgate.kubernetes.metrics import OperatorMetrics
 from amqpgate.kubernetes.reconciling import Reconciling
+from amqpgate.logs import RECURRING
+from amqpgate.resources.documents import Json
+from amqpgate.resources.in_force import ResourceJudge
+from amqpgate.resources.review import answer
 from amqpgate.resources.settings import NamespaceName, Operator, ServerUrl
 
 log = logging.getLogger(__name__)
@@ -125,38 +131,47 @@ async def serve(
     async def talk(stream: trio.abc.Stream, on_moved: Callable[[], None]) -> None:
         await framework.serve(stream, b"", on_moved)
 
-    async with trio.open_nursery() as nursery:
+    over = trio.Event()
+    async with trio.open_nursery() as outer:
+        if (webhook := process.settings.webhook) is not None:
+            judge = ResourceJudge.of(process.settings, process.namespace)
+            app = admission.application("/validate", answering(judge))
+            serving = partial(admission.serve, app, webhook.bind, webhook.tls, shutdown=over.wait)
+            log.info("webhook: %s/validate", await outer.start(serving))
+        async with trio.open_nursery() as nursery:
 
-        async def end() -> None:
-            await shutdown()
-            nursery.cancel_scope.cancel()
+            async def end() -> None:
+                await shutdown()
+                nursery.cancel_scope.cancel()
 
-        door = Door("the operator", talk, MOST_CONNECTIONS)
-        bound = await nursery.start(door.serve, process.settings.bind, None, end, _LAST_WORDS)
-        task_status.started(bound)
-        await process.run()
+            door = Door("the operator", talk, MOST_CONNECTIONS)
+            bound = await nursery.start(door.serve, process.settings.bind, None, end, _LAST_WORDS)
+            task_status.started(bound)
+            await process.run()
+        # What is being answered is answered.
+        over.set()
+
+
+def answering(judge: ResourceJudge) -> Callable[[bytes], dict[str, Json]]:
+    """What answers whether a policy may be stored, and writes a line of what may not."""
+
+    def answered(body: bytes) -> dict[str, Json]:
+        given = answer(body, judge)
+        if given.reason is not None:
+            log.warning("%s: not stored: %s", given.name, given.reason, extra=RECURRING)
+        return given.review
+
+    return answered
 
 
 def run(process: OperatorProcess) -> None:
-    """Until SIGTERM or SIGINT. Raises ``OSError`` where the address is taken."""
-    trio.run(_run, process)
+    """Until SIGTERM or SIGINT. Raises ``OSError`` where an address is taken."""
 
+    async def until(shutdown: Callable[[], Awaitable[None]], task_status: trio.TaskStatus[str]) -> None:
+        await serve(process, shutdown=shutdown, task_status=task_status)
 
-async def _run(process: OperatorProcess) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    def tell(bound: str) -> None:
+        names = ", ".join((process.namespace, *(str(one.namespace) for one in process.settings.tenants)))
+        log.info("operator: %s/metrics, API server %s, namespaces %s", bound, process.api.url, names)
 
-        async def signalled() -> None:
-            async for number in signals:
-                log.info("%s: ending", signal.Signals(number).name)
-                return
-
-        async with trio.open_nursery() as root:
-
-            async def until(*, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
-                await serve(process, shutdown=signalled, task_status=task_status)
-
-            bound: str = await root.start(until)
-            names = ", ".join(
-                (process.namespace, *(str(tenant.namespace) for tenant in process.settings.tenants))
-            )
-            log.info("operator: %s/metrics, API server %s, namespaces %s", bound, process.api.url, names)
+    run_until_signalled(until, tell)

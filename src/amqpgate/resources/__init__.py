@@ -8,6 +8,7 @@ here does I/O.
 - `documents`: one resource as a document, bounded, with errors by path.
 - `in_force`: which version of which resource holds.
 - `status`: what a resource's status says.
+- `review`: what the API server is answered before it stores a resource.
 - `settings`: the types of the operator's settings file.
 
 ``python -m amqpgate.resources`` prints the definitions, ``--schema`` the JSON Schema of the settings,

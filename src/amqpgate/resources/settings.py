@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from amqpgate.config import Address, Log
+from amqpgate.config import Address, ListenerTls, Log
 from amqpgate.config.address import is_loopback
 from amqpgate.policy.engine.subjects import Subject
 from amqpgate.yamldoc import (
@@ -170,6 +170,21 @@ class GatewayFacts:
 
 
 @attrs.frozen(kw_only=True)
+class PolicyWebhook:
+    """Where the API server asks whether a policy may be stored."""
+
+    tls: ListenerTls = attrs.field(metadata=doc("its certificate; the files are read again when they change"))
+    bind: Address = attrs.field(
+        default=Address("0.0.0.0", 8443),  # noqa: S104 - the API server calls from elsewhere
+        metadata=doc("where `/validate` is served"),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.tls.certificates:
+            raise Invalid("the webhook has one name, and one certificate", "tls", "certificates")
+
+
+@attrs.frozen(kw_only=True)
 class Operator:
     """Whose resources count, and what becomes of them."""
 
@@ -200,6 +215,10 @@ class Operator:
     server: ApiServer = attrs.field(factory=ApiServer, metadata=doc("how the API server is reached"))
     bind: Address = attrs.field(
         default=Address("127.0.0.1", 15681), metadata=doc("where `/livez`, `/readyz` and `/metrics` are")
+    )
+    webhook: PolicyWebhook | None = attrs.field(
+        default=None,
+        metadata=doc("an admission webhook, which refuses what is wrong before it is stored", default="none"),
     )
     log: Log = attrs.field(factory=Log, metadata=doc("what is written to standard error"))
 

@@ -132,10 +132,18 @@ def compose(data: bytes | str, file: str, *, bounds: NumberBounds | None = None)
         # Only the parser's own sentence: its snippet of the line could show a password.
         where = _mark(file, error.problem_mark or error.context_mark)
         problem = str(error.problem or error.context)
-        remedy = "; indent by spaces" if "tab" in problem or "\\t" in problem else ""
+        is_tab = "tab" in problem or "\\t" in problem or _character_at(data, where) == "\t"
+        remedy = "; indent by spaces" if is_tab else ""
         raise where.error(f"{NOT_YAML}: {problem}{remedy}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{NOT_YAML}: {str(error).splitlines()[0]}", file=file) from None
+
+
+def _character_at(data: bytes | str, mark: Mark) -> str:
+    text = data if isinstance(data, str) else data.decode("utf-8-sig")
+    lines = text.split("\n")
+    line = lines[mark.line - 1] if 0 < mark.line <= len(lines) else ""
+    return line[mark.column - 1 : mark.column]
 
 
 @define

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from collections.abc import Mapping as AbstractMapping
-from typing import Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Final, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -37,7 +37,8 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 Schema: TypeAlias = "dict[str, Json]"
 
 #: What stands for any value that the environment fills in.
-_REFERENCE: Schema = {"type": "string", "pattern": r"\$\{"}
+REFERENCE_PATTERN: Final = r"\$\{"
+_REFERENCE: Schema = {"type": "string", "pattern": REFERENCE_PATTERN}
 
 _WORDS: dict[object, tuple[str, Schema]] = {
     str: ("text", {"type": "string"}),

@@ -79,7 +79,12 @@ def structure(node: Node, cls: type[T]) -> T:
         result: T = _structure(node, cls)  # type: ignore[assignment]  # of the hint that was asked for
         return result
     except Invalid as error:
-        raise locate(node, cls, error.path).error(str(error)) from None
+        raise _placed(error, node, cls) from None
+
+
+def _placed(error: Invalid, node: Node, cls: object) -> ConfigError:
+    found = [locate(node, cls, one.path).error(str(one)) for one in (error, *error.others)]
+    return ConfigError.together(found[:MOST_ERRORS])
 
 
 def locate(node: Node, cls: object, path: tuple[str | int, ...]) -> Mark:
@@ -306,14 +311,7 @@ def _note(errors: list[ConfigError], error: ConfigError) -> None:
 def _raise_all(errors: list[ConfigError]) -> None:
     """Raise them as one, if there are any."""
     if errors:
-        first = errors[0]
-        raise ConfigError(
-            first.message,
-            file=first.file,
-            line=first.line,
-            column=first.column,
-            others=tuple(errors[1:MOST_ERRORS]),
-        )
+        raise ConfigError.together(errors[:MOST_ERRORS])
 
 
 def _optional(node: Node, hint: object) -> object:
@@ -332,7 +330,10 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
 
     def hook(node: Node, _: object) -> T:
         if shorthand is not None and isinstance(node, Scalar) and node.kind != "null":
-            return cls(**{shorthand: _text(node, str)})
+            try:
+                return cls(**{shorthand: _text(node, str)})
+            except ValueError as error:
+                raise node.mark.error(str(error)) from None
         if not isinstance(node, Mapping):
             raise node.mark.error(f"expected a mapping with {_known(fields)}; not {_seen(node)}")
         errors: list[ConfigError] = []
@@ -359,7 +360,7 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
         try:
             return cls(**values)  # the types were checked value by value
         except Invalid as error:
-            raise locate(node, cls, error.path).error(str(error)) from None
+            raise _placed(error, node, cls) from None
         except ValueError as error:
             raise node.mark.error(str(error)) from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, NewType, Self, TypeVar
 
@@ -48,6 +48,15 @@ class Invalid(ValueError):
     def __init__(self, message: str, *path: str | int) -> None:
         super().__init__(message)
         self.path = path
+        #: What else the same object refuses.
+        self.others: tuple[Invalid, ...] = ()
+
+    @classmethod
+    def together(cls, errors: Sequence[Invalid]) -> Invalid:
+        """Several as one; each of them without others."""
+        first, *others = errors
+        first.others = tuple(others)
+        return first
 
 
 class Secret:

@@ -23,8 +23,9 @@ import trio
 import trustme
 from starlette.types import Message
 
+from amqpgate.admin import admission
+from amqpgate.admin.admission import MAX_BODY, MAX_HELD, application
 from amqpgate.app import webhook as webhook_server
-from amqpgate.app.webhook import MAX_BODY, MAX_HELD, application
 from amqpgate.config import Address, ListenerTls
 from amqpgate.inject import Injector
 from tests.support.ports import free_port
@@ -206,7 +207,7 @@ class Sender:
 
 
 async def test_what_half_sent_questions_take_is_bounded(autojump_clock: trio.abc.Clock) -> None:
-    app = application(Injector(), body_timeout=10)
+    app = application("/inject", webhook_server.answering(Injector()), body_timeout=10)
     scope = {
         "type": "http",
         "method": "POST",
@@ -247,8 +248,8 @@ async def test_the_idlest_gives_way_where_there_are_many(
     tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before TLS, too, and where a question is said in part."""
-    monkeypatch.setattr(webhook_server, "MOST_CONNECTIONS", 4)
-    monkeypatch.setattr(webhook_server, "_HANDSHAKE", 1000.0)
+    monkeypatch.setattr(admission, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(admission, "_HANDSHAKE", 1000.0)
     ca = trustme.CA()
     write_papers(tmp_path, ca)
     tls = ListenerTls(cert=tmp_path / "tls.crt", key=tmp_path / "tls.key")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import cast
 
 import helm_python
@@ -24,9 +25,17 @@ def data_of(found: list[Document], file: str) -> str:
     return text
 
 
-def test_its_settings_are_those_of_the_gateway() -> None:
+def test_its_settings_are_those_of_the_gateway(tmp_path: Path) -> None:
     found = documents(render_case("gateway-resources"))
-    settings = parse(data_of(found, "operator.yaml"), {})
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / name).touch()
+    text = data_of(found, "operator.yaml").replace("/etc/amqpgate/tls", str(tmp_path))
+    settings = parse(text, {})
+    assert settings.webhook is not None
+    (hook,) = (one for one in found if one["kind"] == "ValidatingWebhookConfiguration")
+    (about,) = cast("list[dict[str, dict[str, dict[str, str]]]]", hook["webhooks"])
+    assert about["failurePolicy"] == "Ignore"
+    assert about["clientConfig"]["service"]["path"] == "/validate"
     assert str(settings.config_map) == "shop-amqpgate-resources"
     assert settings.gateway.upstreams == ("rabbit",)
     assert not settings.gateway.shared_limits

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import helm_python
 import pytest
 import yaml
@@ -19,36 +21,37 @@ POLICY: Values = {
 }
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"config": {"workers": 2}}, "at '/config': missing property 'upstreams'"),
-        ({"mode": "sidecar", "config": {}}, "at '/config': missing property 'upstreams'"),
-        ({"tcpRoutes": [{"port": "amqp"}]}, "at '/tcpRoutes/0': missing property 'parentRefs'"),
-        ({"autoscaling": {"keda": {"serverAddress": "prometheus"}}}, "at '/autoscaling/keda/serverAddress'"),
-        ({"mode": "gatway"}, "at '/mode': value must be one of 'gateway', 'sidecar', 'injector'"),
-        ({"replicas": 3}, "additional properties 'replicas' not allowed"),
-        ({"replicaCount": "three"}, "at '/replicaCount': got string, want integer"),
-        ({"image": {"digest": "latest"}}, "at '/image/digest': 'latest' does not match pattern"),
-        ({"resources": {"limits": {"memory": "lots"}}}, "at '/resources/limits/memory': 'lots' does not"),
-        ({"config": CONFIG | {"limits": {"drainTimout": "5s"}}}, "'/config/limits': additional properties"),
-        ({"config": CONFIG | {"limits": {"drainTimeout": "soon"}}}, "'/config/limits/drainTimeout': 'soon'"),
-        (
-            {"config": {"upstreams": [{"name": "a", "url": "http://a"}]}},
-            "'/config/upstreams/0/url': 'http://a'",
-        ),
-        ({"policies": {"a.txt": ""}}, "invalid propertyName 'a.txt'"),
-        ({"policies": {"a.yaml": {"kind": "Access"}}}, "at '/policies/a.yaml/kind': value must be one of"),
-        ({"policies": {"a.yaml": POLICY}}, "'/policies/a.yaml/spec/subjects/0': additional properties 'usr'"),
-        ({"service": {"nodePorts": {"amqp": 0}}}, "at '/service/nodePorts/amqp': minimum: got 0, want 1"),
-        (
-            {"injector": {"config": {"onError": "open"}}},
-            "at '/injector/config': additional properties 'onError'",
-        ),
-        ({"injector": {"caBundle": "LS0t"}}, "at '/injector/caBundle': 'LS0t' does not match pattern"),
-        ({"pipeline": {"schedule": "hourly"}}, "at '/pipeline/schedule': 'hourly' does not match pattern"),
-    ],
-)
+#: What the schema refuses.
+REFUSED: Final[list[tuple[Values, str]]] = [
+    ({"config": {"workers": 2}}, "at '/config': missing property 'upstreams'"),
+    ({"mode": "sidecar", "config": {}}, "at '/config': missing property 'upstreams'"),
+    ({"tcpRoutes": [{"port": "amqp"}]}, "at '/tcpRoutes/0': missing property 'parentRefs'"),
+    ({"autoscaling": {"keda": {"serverAddress": "prometheus"}}}, "at '/autoscaling/keda/serverAddress'"),
+    ({"mode": "gatway"}, "at '/mode': value must be one of 'gateway', 'sidecar', 'injector'"),
+    ({"replicas": 3}, "additional properties 'replicas' not allowed"),
+    ({"replicaCount": "three"}, "at '/replicaCount': got string, want integer"),
+    ({"image": {"digest": "latest"}}, "at '/image/digest': 'latest' does not match pattern"),
+    ({"resources": {"limits": {"memory": "lots"}}}, "at '/resources/limits/memory': 'lots' does not"),
+    ({"config": CONFIG | {"limits": {"drainTimout": "5s"}}}, "'/config/limits': additional properties"),
+    ({"config": CONFIG | {"limits": {"drainTimeout": "soon"}}}, "'/config/limits/drainTimeout': 'soon'"),
+    (
+        {"config": {"upstreams": [{"name": "a", "url": "http://a"}]}},
+        "'/config/upstreams/0/url': 'http://a'",
+    ),
+    ({"policies": {"a.txt": ""}}, "invalid propertyName 'a.txt'"),
+    ({"policies": {"a.yaml": {"kind": "Access"}}}, "at '/policies/a.yaml/kind': value must be one of"),
+    ({"policies": {"a.yaml": POLICY}}, "'/policies/a.yaml/spec/subjects/0': additional properties 'usr'"),
+    ({"service": {"nodePorts": {"amqp": 0}}}, "at '/service/nodePorts/amqp': minimum: got 0, want 1"),
+    (
+        {"injector": {"config": {"onError": "open"}}},
+        "at '/injector/config': additional properties 'onError'",
+    ),
+    ({"injector": {"caBundle": "LS0t"}}, "at '/injector/caBundle': 'LS0t' does not match pattern"),
+    ({"pipeline": {"schedule": "hourly"}}, "at '/pipeline/schedule': 'hourly' does not match pattern"),
+]
+
+
+@pytest.mark.parametrize(("values", "words"), REFUSED)
 def test_the_schema_refuses(values: Values, words: str) -> None:
     values = {"config": CONFIG} | values
     with pytest.raises(helm_python.HelmValuesError) as refused:
@@ -107,6 +110,14 @@ def test_the_schema_refuses(values: Values, words: str) -> None:
         (
             {"mode": "sidecar", "audit": {"enabled": True, "persistence": {"enabled": True}}},
             "audit.persistence: is the gateway's",
+        ),
+        (
+            {"customResources": {"enabled": True, "webhook": {"enabled": True}}},
+            "customResources.webhook.existingSecret: name a Secret",
+        ),
+        (
+            {"customResources": {"enabled": True, "webhook": {"enabled": True, "existingSecret": "tls"}}},
+            "customResources.webhook.caBundle: the authority",
         ),
         ({"mode": "injector"}, "injector.existingSecret: name a Secret"),
         ({"mode": "injector", "injector": {"existingSecret": "tls"}}, "injector.caBundle: the authority"),

@@ -9,6 +9,13 @@ from pathlib import Path
 import pytest
 import trustme
 from click.testing import CliRunner, Result
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from amqpgate.cli import main
 
@@ -203,3 +210,69 @@ def test_where_audit_records_go_is_shown(settings: Path, tmp_path: Path) -> None
     assert "audit: json to standard output, as gateway gw\n" in check("--config", settings).stdout
     settings.write_text(SETTINGS + f"audit: {{format: parquet, folder: '{tmp_path}', gateway: gw}}\n")
     assert f"audit: parquet to {tmp_path}, as gateway gw\n" in check("--config", settings).stdout
+
+
+def test_all_certificates_that_cannot_be_used_are_told_where_they_are_named(tmp_path: Path) -> None:
+    ca = trustme.CA()
+    one, other = ca.issue_cert("a"), ca.issue_cert("b")
+    one.cert_chain_pems[0].write_to_path(tmp_path / "a.pem")
+    other.private_key_pem.write_to_path(tmp_path / "b.key")
+    key = load_pem_private_key(one.private_key_pem.bytes(), None)
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"hunter2"))
+    (tmp_path / "secret.key").write_bytes(secret)
+    (tmp_path / "a.der").write_bytes(key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()))
+    file = tmp_path / "amqpgate.yaml"
+    pairs = [("a.pem", "b.key"), ("a.pem", "secret.key"), ("b.key", "b.key"), ("a.pem", "a.der")]
+    listeners = "".join(
+        f"- {{name: n{index}, bind: '127.0.0.1:0', tls: {{cert: {cert}, key: {key}}}}}\n"
+        for index, (cert, key) in enumerate(pairs)
+    )
+    file.write_text(f"listeners:\n{listeners}upstreams: [{{name: r, url: amqps://r, tls: {{ca: b.key}}}}]\n")
+    result = check("--config", file)
+    assert result.exit_code == 2
+    told = [
+        line.removeprefix(f"{file}:") for line in result.output.splitlines() if line.startswith(str(file))
+    ]
+    for line, words in zip(
+        told,
+        [
+            "2:40: the private key is not that of the certificate",
+            "3:40: the private key is encrypted",
+            f"4:40: no certificate in PEM is in {tmp_path / 'b.key'}",
+            f"5:40: no private key in PEM is in {tmp_path / 'a.der'}",
+            f"6:44: no certificate in PEM is in {tmp_path / 'b.key'}",
+        ],
+        strict=True,
+    ):
+        assert line.startswith(words)
+
+
+def test_all_unknown_upstreams_are_told_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "amqpgate.yaml"
+    file.write_text(
+        "listeners:\n"
+        "- {name: a, bind: '127.0.0.1:0', upstream: rabit}\n"
+        "- {name: b, bind: '127.0.0.1:0', upstream: bunny}\n"
+        "upstreams: [{name: rabbit, host: rabbit}]\n"
+    )
+    told = check("--config", file).output
+    assert f"{file}:2:44: no upstream is named 'rabit' (did you mean 'rabbit'?); there are rabbit\n" in told
+    assert f"{file}:3:44: no upstream is named 'bunny'; there are rabbit\n" in told
+
+
+def test_all_unknown_clusters_of_routes_are_told_at_once(settings: Path, policies: Path) -> None:
+    (policies / "one.yaml").write_text(
+        "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: r}\nspec:\n  routes:\n"
+        "  - {id: a, upstream: {cluster: rabit}}\n"
+        "  - {id: b, upstream: {cluster: rabbit}}\n"
+        "  - {id: c, upstream: {cluster: bunny}}\n"
+    )
+    told = check("--config", settings, "--policies", policies).output
+    assert f"{policies / 'one.yaml'}:6:33: RoutePolicy 'r', route 'a': no upstream is named 'rabit'" in told
+    assert f"{policies / 'one.yaml'}:8:33: RoutePolicy 'r', route 'c': no upstream is named 'bunny'" in told
+
+
+@pytest.mark.parametrize("text", ["listeners:\n\t- {name: a}\n", "a: 1\nb:\n  c: 1\n\td: 1\n"])
+def test_a_tab_is_told_for_what_it_is(settings: Path, text: str) -> None:
+    settings.write_text(text)
+    assert "; indent by spaces\n" in check("--config", settings).output

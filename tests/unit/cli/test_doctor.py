@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
+import os
 import resource
+import socket
+import ssl
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 import yaml
 from click.testing import CliRunner, Result
 
 from amqpgate.cli import doctor_machine, main
+from amqpgate.config import parse
+from amqpgate.yamldoc import FolderPath
 from tests.support.embedded import embedded_broker
 from tests.support.otlp import Collector
 from tests.support.ports import free_port
@@ -29,6 +39,9 @@ def collected() -> Iterator[None]:
     """What coredis leaves is gone before another test runs, which takes the warning for an error."""
     yield
     gc.collect()
+
+
+SETTINGS = "listeners: [{name: a, bind: '127.0.0.1:0'}]\nupstreams: [{name: b, host: b}]\n"
 
 
 def settings_of(folder: Path, url: str, **more: object) -> Path:
@@ -146,6 +159,10 @@ def test_limits_of_the_system_are_held_beside_those_of_the_gateway(
         _, many = looked(settings_of(tmp_path, f"amqp://{host}:{port}", limits={"maxConnections": 481}))
     assert (few["open files"]["state"], many["open files"]["state"]) == ("ok", "note")
     assert "LimitNOFILE=1026" in many["open files"]["remedy"]
+    # So few that the first crowd stands before the door.
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (128, 128))
+    found = doctor_machine._descriptors(parse(SETTINGS, {}))
+    assert (found.state, found.text) == ("bad", "128 at most; 10000 connections take 20064")
 
 
 def test_settings_that_are_wrong_are_told_as_by_check(tmp_path: Path) -> None:
@@ -179,3 +196,92 @@ def test_who_gets_audit_records_is_asked(tmp_path: Path) -> None:
     assert "in the end clients that cause events wait" in no_exchange["remedy"]
     assert not collector.logs
     assert "hunter2" not in done.output
+
+
+@contextmanager
+def secured(leaf: trustme.LeafCert) -> Iterator[int]:
+    """A port that makes TLS handshakes, and says no more."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    leaf.configure_cert(context)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            while True:
+                try:
+                    raw, _ = listening.accept()
+                except OSError:
+                    return
+                with raw, suppress(OSError), context.wrap_socket(raw, server_side=True) as tls:
+                    tls.recv(1)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+PAST = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("names", "expires", "is_known", "text", "remedy"),
+    [
+        (["127.0.0.1"], PAST, True, "certificate has expired", "renew the broker's certificate"),
+        (["rabbit.mq"], None, True, "IP address mismatch", "say in tls.serverName a name"),
+        (["127.0.0.1"], None, False, "unable to get local issuer", "name the authority that signed it"),
+    ],
+    ids=["expired", "name", "authority"],
+)
+def test_a_certificate_that_is_not_trusted_is_told_once_with_what_helps(
+    tmp_path: Path, names: list[str], expires: datetime | None, is_known: bool, text: str, remedy: str
+) -> None:
+    ca, other = trustme.CA(), trustme.CA()
+    (ca if is_known else other).cert_pem.write_to_path(tmp_path / "ca.pem")
+    with secured(ca.issue_cert(*names, not_after=expires)) as port:
+        path = settings_of(tmp_path, f"amqps://127.0.0.1:{port}")
+        settings = yaml.safe_load(path.read_text())
+        settings["upstreams"][0]["tls"] = {"ca": str(tmp_path / "ca.pem")}
+        path.write_text(yaml.safe_dump(settings))
+        done, found = looked(path)
+    assert done.exit_code == 1
+    (told,) = (finding for finding in found.values() if finding["state"] == "bad")
+    assert told["what"].endswith(": TLS")
+    assert text in told["text"]
+    assert told["remedy"].startswith(remedy)
+
+
+def test_tls_where_there_is_none_and_none_where_there_is(tmp_path: Path) -> None:
+    with embedded_broker() as (host, port):
+        _, found = looked(settings_of(tmp_path, f"amqps://{host}:{port}"))
+    told = found[f"upstream rabbit {host}:{port}: TLS"]
+    assert (told["text"], told["remedy"]) == (
+        "it does not speak TLS there",
+        "correct the port, or write amqp://",
+    )
+    with secured(trustme.CA().issue_cert("127.0.0.1")) as port:
+        _, found = looked(settings_of(tmp_path, f"amqp://127.0.0.1:{port}"))
+    assert found[f"upstream rabbit 127.0.0.1:{port}: broker"]["remedy"].endswith("; amqps:// for TLS")
+    _, found = looked(settings_of(tmp_path, f"amqps://127.0.0.1:{free_port()}"))
+    (told,) = (finding for finding in found.values() if finding["state"] == "bad")
+    assert (told["text"], told["remedy"]) == (
+        "Connection refused",
+        "start the broker, or correct the upstream's url",
+    )
+
+
+def test_a_full_folder_and_one_that_is_somebody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, remedy in ((errno.ENOSPC, "make room there"), (errno.EACCES, "let the gateway's user write")):
+
+        def fails(_file: int, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "fsync", fails)
+        (told,) = doctor_machine._folder("audit", FolderPath(tmp_path))
+        assert told.state == "bad"
+        assert os.strerror(number) in told.text
+        assert told.remedy.startswith(remedy)

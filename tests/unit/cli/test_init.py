@@ -108,9 +108,9 @@ def test_nothing_is_overwritten_and_nothing_is_left_in_part(tmp_path: Path) -> N
     ("options", "code", "words"),
     [
         (("--upstream", "amqp://me:hidden@rabbit"), 2, "--upstream: leave the login out"),
-        (("--upstream", "http://rabbit"), 2, "amqpgate.yaml:5:"),
-        (("--listen", "5673"), 2, "amqpgate.yaml:3:"),
-        (("--listen", '127.0.0.1:5673"}\n- {'), 2, "amqpgate.yaml:3:"),
+        (("--upstream", "http://rabbit"), 2, "amqpgate: --upstream: expected amqp://"),
+        (("--listen", "5673"), 2, "amqpgate: --listen: expected host:port"),
+        (("--listen", '127.0.0.1:5673"}\n- {'), 2, "amqpgate: --listen: the port is not"),
         (("--management", "rabbit:15672"), 2, "--management: "),
         (
             ("--management", "http://127.0.0.1:9"),

@@ -32,4 +32,4 @@ def test_it_lists_the_kinds() -> None:
 def test_a_kind_that_is_none_is_told() -> None:
     done = CliRunner().invoke(main, ["schema", "AcessPolicy"])
     assert done.exit_code == 2
-    assert "AccessPolicy" in done.output
+    assert "(did you mean 'AccessPolicy'?); there are settings, AccessPolicy, " in done.output

@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import Metric
 from amqpgate.config import parse
 from amqpgate.gateway.server.assembly import build
 from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.kubernetes.metrics import OperatorMetrics
 from amqpgate.policy import PolicySet
 from amqpgate.telemetry.merge import HOW
 
@@ -66,9 +67,10 @@ def gateway() -> Iterator[Gateway]:
 
 
 def families() -> dict[str, str]:
-    """Every family of a gateway, by its name in the text, with its type."""
+    """Every family of a gateway and of an operator, by its name in the text, with its type."""
     with gateway() as made:
         text = made.metrics.text().decode()
+    text += OperatorMetrics().text().decode()
     return dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
 
 

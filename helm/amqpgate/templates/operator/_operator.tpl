@@ -17,6 +17,10 @@
 {{- if not (hasKey $facts "sharedLimits") }}{{ $_ := set $facts "sharedLimits" (not (not $gateway.sharedLimits)) }}{{ end -}}
 {{- if not (hasKey $facts "claimChecks") }}{{ $_ := set $facts "claimChecks" false }}{{ end -}}
 {{- $_ := set $settings "gateway" $facts -}}
+{{- if .Values.customResources.webhook.enabled -}}
+{{- $tls := dict "cert" "/etc/amqpgate/tls/tls.crt" "key" "/etc/amqpgate/tls/tls.key" -}}
+{{- $_ := set $settings "webhook" (dict "bind" "0.0.0.0:8443" "tls" $tls) -}}
+{{- end -}}
 {{- if not $settings.log -}}
 {{- $_ := set $settings "log" (dict "format" "json") -}}
 {{- end -}}
@@ -41,4 +45,14 @@ yes
 {{- $plurals := list -}}
 {{- range $path, $_ := .Files.Glob "files/crds/*.yaml" }}{{ $plurals = append $plurals (trimSuffix ".yaml" (base $path)) }}{{ end -}}
 {{- toJson $plurals -}}
+{{- end -}}
+
+{{- define "amqpgate.operator.secret" -}}
+{{- with .Values.customResources.webhook -}}
+{{- if .certManager.enabled -}}
+{{- include "amqpgate.fullname" $ }}-operator-tls
+{{- else -}}
+{{- required "customResources.webhook.existingSecret: name a Secret of type kubernetes.io/tls, or set customResources.webhook.certManager.enabled" .existingSecret -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

@@ -90,10 +90,7 @@ class TlsContexts:
         try:
             context = make()
         except (OSError, ssl.SSLError) as error:
-            names = ", ".join(files)
-            message = f"TLS files cannot be loaded ({names}): {error}"
-            if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
-                message = f"the private key is not that of the certificate ({names}): name two that fit"
+            message = _why_not(key, files, error)
             if known is None:
                 raise ConfigError(message) from error
             log.error("%s; the certificates loaded before stay in use", message)
@@ -103,6 +100,39 @@ class TlsContexts:
             log.info("TLS certificates reloaded: %s", files[0] if files else "the system's")
         self._loaded[key] = _Loaded(context, files, stamp)
         return context
+
+
+class _EncryptedKeyError(OSError):
+    """Nobody is asked for a password: a gateway starts by itself."""
+
+
+def _no_password() -> str:
+    raise _EncryptedKeyError
+
+
+def _why_not(tls: ListenerTls | UpstreamTls, files: tuple[str, ...], error: OSError) -> str:
+    """Why its files cannot be loaded, and what helps. OpenSSL does not say which it means."""
+    names = ", ".join(files)
+    if isinstance(error, _EncryptedKeyError):
+        return f"the private key is encrypted ({names}): write it without a password (openssl pkey)"
+    if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
+        return f"the private key is not that of the certificate ({names}): name two that fit"
+    pairs = tls.certificates if isinstance(tls, ListenerTls) else ()
+    authorities = tls.client_ca if isinstance(tls, ListenerTls) else tls.ca
+    for file in (tls.cert, authorities, *(pair.cert for pair in pairs)):
+        if _lacks(file, b"CERTIFICATE-----"):
+            return f"no certificate in PEM is in {file}"
+    for file in (tls.key, *(pair.key for pair in pairs)):
+        if _lacks(file, b"PRIVATE KEY-----"):
+            return f"no private key in PEM is in {file}"
+    return f"TLS files cannot be loaded ({names}): {error}"
+
+
+def _lacks(file: Path | None, word: bytes) -> bool:
+    try:
+        return file is not None and word not in file.read_bytes()
+    except OSError:
+        return False
 
 
 def _stamp(files: tuple[str, ...]) -> _Stamp:
@@ -142,7 +172,7 @@ def _context_with(tls: ListenerTls, cert: Path, key: Path) -> ssl.SSLContext:
     # OpenSSL gives two, for browsers, which open several connections at once. Each costs 33 us, a 14th of the
     # handshake (spec/decisions/0042-tls-sessions-and-the-kernel.md).
     context.num_tickets = 1
-    context.load_cert_chain(cert, key)
+    context.load_cert_chain(cert, key, _no_password)
     if tls.client_ca is not None:
         context.load_verify_locations(tls.client_ca)
         context.verify_mode = ssl.CERT_REQUIRED if tls.require_client_cert else ssl.CERT_OPTIONAL
@@ -152,7 +182,7 @@ def _context_with(tls: ListenerTls, cert: Path, key: Path) -> ssl.SSLContext:
 def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=None if tls.ca is None else str(tls.ca))
     if tls.cert is not None:
-        context.load_cert_chain(tls.cert, tls.key)
+        context.load_cert_chain(tls.cert, tls.key, _no_password)
     if not tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -222,28 +222,46 @@ def check_routes(settings: Settings, policies: PolicySet, environ: Mapping[str, 
     Raises ``ConfigError``.
     """
     upstreams = {upstream.name: upstream for upstream in settings.upstreams}
+    errors: list[ConfigError] = []
     for policy in policies.routes:
         if policy.spec.mode == "off":
             continue
         for index, route in enumerate(policy.spec.routes):
-            where = f"RoutePolicy '{policy.metadata.name}', route '{route.id}'"
-            for position, share in enumerate(route.upstream.shares):
-                if share.cluster not in upstreams:
-                    message = (
-                        f"{where}: no upstream is named '{share.cluster}' in the settings"
-                        f"{nearest(share.cluster, upstreams)}; there are {', '.join(upstreams)}"
-                    )
-                    placed = policies.places.get(policy.metadata.name)
-                    if placed is None:
-                        raise ConfigError(message)
-                    listed = ("clusters", position, "cluster") if route.upstream.clusters else ("cluster",)
-                    raise placed.mark("spec", "routes", index, "upstream", *listed).error(message)
-                _check_shared(where, route.upstream, upstreams[share.cluster])
-            _check_password(where, route.upstream, environ)
-            _check_login(where, route, settings, upstreams)
-            if route.upstream.mirror is not None:
-                _check_mirror(where, route.upstream, route.upstream.mirror, upstreams)
-                _check_password(f"{where}, mirror", route.upstream.mirror, environ)
+            try:
+                _check_route(settings, policies, environ, policy.metadata.name, index, route, upstreams)
+            except ConfigError as error:
+                errors.append(error)
+    if errors:
+        raise ConfigError.together(errors)
+
+
+def _check_route(
+    settings: Settings,
+    policies: PolicySet,
+    environ: Mapping[str, str],
+    name: str,
+    index: int,
+    route: Route,
+    upstreams: Mapping[str, Upstream],
+) -> None:
+    where = f"RoutePolicy '{name}', route '{route.id}'"
+    for position, share in enumerate(route.upstream.shares):
+        if share.cluster not in upstreams:
+            message = (
+                f"{where}: no upstream is named '{share.cluster}' in the settings"
+                f"{nearest(share.cluster, upstreams)}; there are {', '.join(upstreams)}"
+            )
+            placed = policies.places.get(name)
+            if placed is None:
+                raise ConfigError(message)
+            listed = ("clusters", position, "cluster") if route.upstream.clusters else ("cluster",)
+            raise placed.mark("spec", "routes", index, "upstream", *listed).error(message)
+        _check_shared(where, route.upstream, upstreams[share.cluster])
+    _check_password(where, route.upstream, environ)
+    _check_login(where, route, settings, upstreams)
+    if route.upstream.mirror is not None:
+        _check_mirror(where, route.upstream, route.upstream.mirror, upstreams)
+        _check_password(f"{where}, mirror", route.upstream.mirror, environ)
 
 
 def _check_shared(where: str, target: Target, upstream: Upstream) -> None:

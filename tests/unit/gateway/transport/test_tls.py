@@ -184,7 +184,8 @@ def test_a_replaced_certificate_is_used_from_the_next_connection_on(
     assert serial() == second
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert len(errors) == 1
-    assert "gate.pem" in errors[0].getMessage()
+    assert "no private key in PEM is in" in errors[0].getMessage()
+    assert "gate.key" in errors[0].getMessage()
     assert "stay in use" in errors[0].getMessage()
     papers.make("gate", "localhost")
     assert serial() not in (first, second)
