@@ -23,20 +23,10 @@ from amqpgate.wire.primitives import CANNOT_DECODE, Buffer
 _IDS: Final = Struct(">I")
 _HEADER: Final = Struct(">HHQ")
 
-#: Methods of which each connection says the same: tune, tune-ok, open, open-ok, close and close-ok of class
+#: Methods of which each connection says the same: tune, tune-ok, open, open-ok and close-ok of class
 #: connection, open, open-ok and close-ok of class channel. There is no login in them.
 _REPEATED: Final = frozenset(
-    {
-        0x000A001E,
-        0x000A001F,
-        0x000A0028,
-        0x000A0029,
-        0x000A0032,
-        0x000A0033,
-        0x0014000A,
-        0x0014000B,
-        0x00140029,
-    }
+    {0x000A001E, 0x000A001F, 0x000A0028, 0x000A0029, 0x000A0033, 0x0014000A, 0x0014000B, 0x00140029}
 )
 #: Start of class connection: a broker says the same to each connection.
 _START: Final = 0x000A000A
