@@ -269,7 +269,7 @@ class Amqpgate:
     def start(self) -> None:
         self.launch()
         assert self._child is not None
-        self._child.wait_until(self._ready, timeout=30, what=shlex.join(self.command))
+        self._child.wait_until(self.is_ready, timeout=30, what=shlex.join(self.command))
         self._check_policy()
 
     def launch(self) -> None:
@@ -301,7 +301,8 @@ class Amqpgate:
             text: str = answer.read().decode()
         return text
 
-    def _ready(self) -> bool:
+    def is_ready(self) -> bool:
+        """Whether it says so."""
         try:
             self._get("/readyz")
         except OSError:

@@ -40,6 +40,8 @@ def accept(listening):
         fd = accept4(listener, <sockaddr*>&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)
         if fd >= 0:
             break
+        if errno == EAGAIN:
+            return None
         if errno != EINTR:
             raise OSError(errno, os.strerror(errno))
         PyErr_CheckSignals()

@@ -41,6 +41,8 @@ cdef class RelayEndpoint:
     cdef int fd
     cdef uint32_t place  # among the heartbeats, or 0
     cdef uint8_t role, wrapped, active, fresh, interest, queued
+    cdef uint8_t more  # more is about to follow what is sent now
+    cdef uint8_t corked  # the kernel keeps what was sent last back for that
     cdef uint8_t bare  # its family: the descriptor is the endpoint's own, and no object stands for it
     cdef readonly uint8_t paused, throttled, halted
     cdef readonly uint8_t rewritten  # what was sent last of what came
@@ -220,12 +222,22 @@ cdef class RelayEndpoint:
                 return 0
             except OSError as error:
                 raise PeerGoneError(self.side, error) from error
-        sent = send(self.fd, data, size, MSG_NOSIGNAL)
+        sent = send(self.fd, data, size, MSG_NOSIGNAL | MSG_MORE if self.more else MSG_NOSIGNAL)
         if sent < 0:
             if errno == EAGAIN or errno == EINTR:
                 return 0
             raise self.gone(errno)
+        self.corked = self.more
         return sent
+
+    cdef int uncork(self) except -1:
+        """See ``endpoint.PlainRelayEndpoint.uncork``."""
+        cdef int on = 1
+        if self.corked:
+            self.corked = False
+            if self.fd >= 0:
+                setsockopt(self.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on))
+        return 0
 
     cdef int put_bytes(self, const unsigned char* data, Py_ssize_t size) except -1:
         cdef Py_ssize_t sent

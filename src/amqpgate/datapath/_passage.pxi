@@ -51,6 +51,8 @@ cdef class Passage:
     cdef bint is_over
     cdef Walk walk  # for who has none of his own
     cdef Py_ssize_t high, low, own_words, base
+    #: To whom something was sent that more may follow.
+    cdef RelayEndpoint corked
     #: How far the frames of ``relay_frames`` were dealt with when an exception ended it.
     cdef Py_ssize_t passed
     cdef object on_failure
@@ -122,7 +124,12 @@ cdef class Passage:
         if have:
             memcpy(self.scratch + pos, first_of(endpoint.partial), have)
             give_back(&endpoint.partial)
-        self.relay_frames(endpoint, &pos, end, &stop, False)
+        try:
+            self.relay_frames(endpoint, &pos, end, &stop, False)
+        finally:
+            if self.corked is not None:
+                self.corked.uncork()
+                self.corked = None
         # Where the session has ended, what came behind may be the answer to a close.
         if pos < end:
             append(&endpoint.partial, self.scratch + pos, end - pos)
@@ -167,10 +174,15 @@ cdef class Passage:
                     self.stage(pooled, data, spans, n)
                 elif not held(pooled.stage):
                     pooled.staging = False
+            if n and (result == V_METHOD or result == V_MISS) and peer.role == OWN and peer.wrapped == PLAIN:
+                # What is asked about next goes there, too, as a rule.
+                peer.more = True
+                self.corked = peer
             try:
                 for i in range(n):
                     peer.put_bytes(data + spans[i].start, spans[i].stop - spans[i].start)
             finally:
+                peer.more = False
                 if self.captured:
                     self.hand_over(endpoint)
             if n:

@@ -27,5 +27,13 @@ cdef extern from "<sys/ioctl.h>" nogil:
 cdef extern from "<sys/socket.h>" nogil:
     enum: MSG_NOSIGNAL
     enum: MSG_PEEK
+    enum: MSG_MORE
     ssize_t recv(int fd, void* buf, size_t n, int flags)
     ssize_t send(int fd, const void* buf, size_t n, int flags)
+    int setsockopt(int fd, int level, int name, const void* value, unsigned int size)
+
+cdef extern from "<netinet/tcp.h>" nogil:
+    enum: TCP_NODELAY
+
+cdef extern from "<netinet/in.h>" nogil:
+    enum: IPPROTO_TCP

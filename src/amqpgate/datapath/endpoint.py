@@ -10,6 +10,7 @@ The client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says 
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 from collections.abc import Callable
@@ -79,6 +80,10 @@ class PlainRelayEndpoint:
     interest: int = attrs.field(default=0, init=False)
     #: What was sent last of what came was rewritten.
     rewritten: bool = attrs.field(default=False, init=False)
+    #: More is about to follow what is sent now.
+    more: bool = attrs.field(default=False, init=False)
+    #: The kernel keeps what was sent last back for that.
+    _is_corked: bool = attrs.field(default=False, init=False)
     last_received: float = attrs.field(default=0.0, init=False)
     last_sent: float = attrs.field(default=0.0, init=False)
 
@@ -239,9 +244,27 @@ class PlainRelayEndpoint:
         elif not self.out:
             self.put(HEARTBEAT)
 
+    def uncork(self) -> None:
+        """Nothing has followed: the kernel sends what it keeps back. Where it has been sent, does nothing.
+
+        What goes out before an upcall and what the upcall sends is one packet so: to hand one over within a
+        machine, where the peer is woken, takes as long as the upcall.
+        """
+        if self._is_corked and isinstance(self.sock, socket.socket):
+            self._is_corked = False
+            with contextlib.suppress(OSError):
+                # On again, which it is: that is what has the kernel send (tcp(7), TCP_NODELAY).
+                self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
     def _send(self, data: Bytes) -> int:
         try:
-            return self.sock.send(data)
+            if self.more:
+                assert isinstance(self.sock, socket.socket), "it is plain"
+                sent = self.sock.send(data, socket.MSG_MORE)
+            else:
+                sent = self.sock.send(data)
+            self._is_corked = self.more
+            return sent
         except would_block():
             return 0
         except OSError as error:

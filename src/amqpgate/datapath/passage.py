@@ -32,6 +32,8 @@ from amqpgate.protocol.frames import FRAME_HEAD, FRAME_HEARTBEAT, FRAME_OVERHEAD
 
 #: A frame inside a message, maybe its last, is not passed yet.
 _INSIDE = frozenset({ScanResult.HEADER, ScanResult.BODY, ScanResult.REFRAME})
+#: The control plane is asked about a method that follows.
+_ASKED = frozenset({ScanResult.METHOD, ScanResult.MISS})
 
 
 class Passage:
@@ -51,6 +53,8 @@ class Passage:
         self._spans: list[tuple[int, int]] = []
         #: How far the frames of ``_relay`` were dealt with when an exception ended it.
         self._passed = 0
+        #: To whom something was sent that more may follow.
+        self._corked: PlainRelayEndpoint | None = None
 
     def dispatch(self, endpoint: PlainRelayEndpoint, got: int) -> None:
         """What becomes of ``got`` new bytes in the scratch."""
@@ -88,7 +92,12 @@ class Passage:
         end = self._base + got
         self._scratch[pos : self._base] = partial
         partial.clear()
-        pos, stop = self._relay(endpoint, pos, end)
+        try:
+            pos, stop = self._relay(endpoint, pos, end)
+        finally:
+            if self._corked is not None:
+                self._corked.uncork()
+                self._corked = None
         # Where the session has ended, what came behind may be the answer to a close.
         partial += self._scratch[pos:end]
         endpoint.wanted = stop - pos
@@ -127,11 +136,16 @@ class Passage:
                     self._stage(pooled, data, spans)
                 elif not pooled.stage:
                     pooled.release()
+            if spans and result in _ASKED and not peer.is_pooled and not peer.is_wrapped:
+                # What is asked about next goes there, too, as a rule.
+                peer.more = True
+                self._corked = peer
             try:
                 if spans:
                     endpoint.rewritten = is_rewritten
                     self._put(peer, data, spans)
             finally:
+                peer.more = False
                 if captured:
                     self._schedule.begin_timed()
                     relay.handler.captured(endpoint.side, captured)

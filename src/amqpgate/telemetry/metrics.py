@@ -25,6 +25,7 @@ from amqpgate.telemetry.otlp.counts import OtlpMetrics
 from amqpgate.telemetry.policies import PolicyMetrics
 from amqpgate.telemetry.process import ProcessMetrics
 from amqpgate.telemetry.readings import Totals
+from amqpgate.telemetry.tallies import Tallies
 from amqpgate.telemetry.tokens import TokenMetrics
 
 # Each would be one more series for every counter, and of several workers nobody's.
@@ -65,13 +66,11 @@ class Metrics:
         self.registry.register(FaultMetrics())
         self.registry.register(OtlpMetrics())
         ProcessMetrics(self.registry)
-        sessions = Counter(
-            "amqpgate_connections",
-            "Client connections by how they ended.",
-            ["outcome"],
-            registry=self.registry,
+        sessions = Tallies(
+            self.registry, "amqpgate_connections", "Client connections by how they ended.", ["outcome"]
         )
-        self._outcomes = {name: sessions.labels(name) for name in OUTCOMES}
+        # Each is there from the start: a counter that begins at its first increment hides that from rates.
+        self._outcomes = sessions.counts = {(outcome,): 0 for outcome in OUTCOMES}
         self._denials = Counter(
             "amqpgate_denials",
             "Operations refused by an access policy.",
@@ -142,7 +141,7 @@ class Metrics:
     @contained("metrics", None)
     def ended(self, outcome: str) -> None:
         """Count the end of a connection; ``outcome`` is one of ``OUTCOMES``."""
-        self._outcomes[outcome].inc()
+        self._outcomes[(outcome,)] += 1
 
     @contained("metrics", None)
     def denied(self, policy: str, rule: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, MutableMapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from amqpgate.telemetry.tallies import Tallies
 
 
 class PolicyMetrics:
@@ -41,23 +43,19 @@ class PolicyMetrics:
             "Sessions that no access policy selected when they were opened; defaultAccess decides for them.",
             registry=registry,
         )
-        self._selected = Counter(
+        self._selected = Tallies(
+            registry,
             "amqpgate_policy_sessions",
             "Sessions that a policy in force has selected, those that are open when it changes once more; "
             "0 where it selects nobody seen so far.",
             ["kind", "policy"],
-            registry=registry,
         )
-        #: Of those that are in force, by kind and name.
-        self._held: dict[tuple[str, str], Counter] = {}
 
-    def hold(self, policies: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], Counter]:
+    def hold(self, policies: Iterable[tuple[str, str]]) -> MutableMapping[tuple[str, ...], int]:
         """These are in force: their kinds and names. What counts the sessions that each of them selects."""
-        held = set(policies)
-        for kind, policy in self._held.keys() - held:
-            self._selected.remove(kind, policy)
-        self._held = {key: self._selected.labels(*key) for key in held}
-        return self._held
+        before = self._selected.counts
+        self._selected.counts = {key: before.get(key, 0) for key in policies}
+        return self._selected.counts
 
     def in_force(self, digest: str) -> None:
         """Policies with this digest, or none, have been put in force."""

@@ -7,6 +7,8 @@ from typing import Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from amqpgate.telemetry.tallies import Tallies
+
 #: Of a dial.
 OUTCOMES: Final = ("connected", "failed", "broken")
 
@@ -30,24 +32,24 @@ class UpstreamMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         place = ["upstream", "endpoint"]
-        self._dials = Counter(
-            "amqpgate_upstream_dials_total",
+        #: By upstream, endpoint and one of `OUTCOMES`: connected, failed, or (after it was connected, before
+        #: it was open) broken.
+        self.dials = Tallies(
+            registry,
+            "amqpgate_upstream_dials",
             "New connections to an endpoint, up to the broker's start.",
             [*place, "outcome"],
-            registry=registry,
-        )
-        self._dial = Histogram(
-            "amqpgate_upstream_dial_seconds",
-            "From the first packet to the broker's start, of the new connections that got one.",
-            ["upstream"],
-            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-            registry=registry,
-        )
-        #: By upstream, endpoint and one of `OUTCOMES`: connected, failed, or (after it was connected, before
-        #: it was open) broken. Each login counts.
-        self.dials = Labelled(self._dials.labels)
+        ).counts
         #: By upstream, in seconds.
-        self.dial_seconds = Labelled(self._dial.labels)
+        self.dial_seconds = Labelled(
+            Histogram(
+                "amqpgate_upstream_dial_seconds",
+                "From the first packet to the broker's start, of the new connections that got one.",
+                ["upstream"],
+                buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+                registry=registry,
+            ).labels
+        )
         self._ejections = Counter(
             "amqpgate_upstream_ejections_total",
             "Times that an endpoint was left out since connections failed there.",
@@ -82,10 +84,10 @@ class UpstreamMetrics:
     def knows(self, upstream: str, endpoint: str) -> None:
         """An endpoint of the settings: a counter that begins at its first increment hides that from rates."""
         for outcome in OUTCOMES:
-            self._dials.labels(upstream, endpoint, outcome)
+            self.dials.setdefault((upstream, endpoint, outcome), 0)
         self._ejections.labels(upstream, endpoint)
         self._unaffordable.labels(upstream)
-        self._dial.labels(upstream)
+        _ = self.dial_seconds[(upstream,)]
         self._up.labels(upstream, endpoint).set(1)
 
     def ejected(self, upstream: str, endpoint: str) -> None:

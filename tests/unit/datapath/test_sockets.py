@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import os
+import select
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
+import attrs
 import pytest
 import trustme
 
@@ -17,7 +21,9 @@ from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.engine import End, HandedOverSocket, Socket
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.gateway.transport.translated_socket import TranslatedSocket
-from amqpgate.protocol.frames import HEARTBEAT
+from amqpgate.protocol.frames import HEARTBEAT, method_frame
+from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.translators import Reframing
 
 from .rig import ENGINES, Rig, Witness, received, set_up
@@ -231,3 +237,60 @@ def test_a_peer_that_speaks_tls_is_told(rig: Rig) -> None:
     assert client.close_at_once(), "it has said that it ends, and nothing else"
     far.unwrap()
     assert near.fileno() == -1
+
+
+#: Linux's ioctl that tells how many bytes of a connection have not been sent yet (linux/sockios.h).
+SIOCOUTQNSD = 0x894B
+
+PUBLISH = content_frames(1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"x", 4096)
+ASKED = method_frame(1, amqp.QueueDeclare(queue="q"))
+
+
+def kept_back(sock: Socket) -> int:
+    """Bytes that the kernel has taken, and waits for more to send with."""
+    assert isinstance(sock, socket.socket)
+    return int.from_bytes(fcntl.ioctl(sock, SIOCOUTQNSD, bytes(4)), sys.byteorder)
+
+
+@attrs.define(eq=False)
+class Passing(Witness):
+    """A handler that passes on what it is asked about, or says nothing."""
+
+    passes: bool = True
+    #: What the kernel kept back for the broker, before and after.
+    kept: list[tuple[int, int]] = attrs.field(factory=list)
+
+    def upcall(self, side: Side, result: ScanResult, frame: memoryview) -> bool:
+        broker = self.relay.endpoints[1].sock
+        before = kept_back(broker)
+        if self.passes:
+            self.relay.send(Side.UPSTREAM, frame)
+        self.kept.append((before, kept_back(broker)))
+        return False
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_what_goes_before_an_upcall_is_sent_with_what_that_sends(rig: Rig, passes: bool) -> None:
+    """A publish and the close behind it are one packet. Where nothing follows, it is not kept back."""
+    handler = Passing(passes=passes)
+    (client, near), (broker, far) = connected(), connected()
+    hops = [HandedOverSocket(one, 4096, 0) for one in (near, far)]
+    for hop in hops:
+        assert isinstance(hop.sock, socket.socket)
+        hop.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    handler.relay = make_relay(handler, *hops, flows=None)
+    handler.relay.channels.open(1)
+    rig.sockets += (client, broker)
+    rig.pump.add(handler.relay)
+    client.sendall(PUBLISH + ASKED)
+    select.select([rig.pump.fileno()], [], [], 5)
+    while not handler.kept:
+        rig.pump.step()
+    assert handler.kept == [(len(PUBLISH), 0 if passes else len(PUBLISH))]
+    assert kept_back(handler.relay.endpoints[1].sock) == 0
+    broker.settimeout(5)
+    expected = PUBLISH + (ASKED if passes else b"")
+    assert broker.recv(len(expected), socket.MSG_WAITALL) == expected
+    for endpoint in handler.relay.endpoints:
+        assert isinstance(endpoint.sock, socket.socket)
+        rig.sockets.append(endpoint.sock)

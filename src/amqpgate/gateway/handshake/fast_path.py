@@ -12,10 +12,11 @@ from amqpgate.gateway.handshake.agreements import Agreements
 from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.pending import PendingHandshake
 from amqpgate.gateway.handshake.progress import Progress
+from amqpgate.gateway.handshake.start_ok import Introduction
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.upstream.cluster import Destination
-from amqpgate.policy import SelectedPolicies
+from amqpgate.policy import Principal, SelectedPolicies
 from amqpgate.values import define
 
 
@@ -58,6 +59,11 @@ class FastPath:
     timeout: float = attrs.field(init=False)
     #: Seconds after which its connections look at their deadlines for the first time.
     first_look: float = attrs.field(init=False)
+    #: Who came last, by where from, by which name, to which virtual host, and by what it said of itself: who
+    #: comes again is found by what there is of it, where another object would have to be compared.
+    principals: dict[tuple[str, str, str, int], tuple[Principal, Introduction]] = attrs.field(
+        factory=dict, init=False
+    )
 
     def __attrs_post_init__(self) -> None:
         self.agreements = Agreements(self.listener)

@@ -52,6 +52,8 @@ class PendingHandshake:
 
     #: Whom it counts for; None: a balancer has not said yet whom it comes from.
     source: str | None = attrs.field(default=None, init=False)
+    #: What is waited for of it; None: nothing.
+    owes: Silence | None = attrs.field(default=None, init=False)
     gave_way: bool = attrs.field(default=False, init=False)
     is_cancelled: bool = attrs.field(default=False, init=False)
     #: What it goes by until it is a conversation.
@@ -80,6 +82,10 @@ class PendingHandshake:
         """It is known whom it counts for."""
         self.source = source
 
+    def owe(self, silence: Silence | None) -> None:
+        """This is waited for of it."""
+        self.owes = silence
+
     def cancel(self) -> None:
         """No session comes of it."""
         self.is_cancelled = True
@@ -103,8 +109,6 @@ class PendingHandshakes:
     _tide: Tide = attrs.field(factory=Tide, init=False)
     _all: dict[PendingHandshake, None] = attrs.field(factory=dict, init=False)
     _waiting: dict[Silence, dict[PendingHandshake, None]] = attrs.field(init=False)
-    #: What is waited for of each of those.
-    _owed: dict[PendingHandshake, Silence] = attrs.field(factory=dict, init=False)
     _by_source: dict[str, dict[PendingHandshake, None]] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -150,12 +154,13 @@ class PendingHandshakes:
 
     def awaits(self, handshake: PendingHandshake, silence: Silence | None) -> None:
         """What the client owes from now on; None: nothing."""
-        before = self._owed.pop(handshake, None)
+        before = handshake.owes
         if before is not None:
+            handshake.owe(None)
             self._waiting[before].pop(handshake, None)
         if silence is not None and handshake in self._all:
             # In this order, so that none is left there where memory runs out.
-            self._owed[handshake] = silence
+            handshake.owe(silence)
             self._waiting[silence][handshake] = None
 
     def leave(self, handshake: PendingHandshake) -> None:
@@ -163,7 +168,7 @@ class PendingHandshakes:
         handshake.is_over()
         if handshake in self._all:
             del self._all[handshake]
-            if handshake in self._owed:
+            if handshake.owes is not None:
                 self.awaits(handshake, None)
         if handshake.source is not None:
             others = self._by_source.get(handshake.source, {})

@@ -5,6 +5,7 @@ What a client says of itself it says again and again: it is read once. Only the 
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Final
 
 import attrs
@@ -24,6 +25,8 @@ from amqpgate.wire.tables import Table
 #: A method frame on channel 0.
 _HEAD: Final = b"\x01\x00\x00"
 _INDEX: Final = amqp.ConnectionStartOk.INDEX.to_bytes(4, "big")
+#: How the frame begins: that and the frame's size, the method, and the size of the table.
+_BEGIN: Final = Struct(">3sI4sI")
 #: Where the arguments begin in a frame.
 _ARGUMENTS: Final = 11
 #: The mechanisms of one response that names the user, as they are said.
@@ -33,6 +36,12 @@ _LOCALE: Final = "en_US"
 _LOCALE_SAID: Final = b"\x05en_US"
 #: The entry that shows in a broker's connection list who is calling.
 ENTRY: Final = "amqpgate"
+_ENTRY_SAID: Final = ENTRY.encode()
+_LONG: Final = Struct(">I").pack
+#: Bytes of that entry's table but for its values.
+_SHOWN: Final = sum(1 + len(name) + 1 + 4 for name in ("client_address", "session", "version"))
+#: Bytes of a start-ok's payload but for its table, its mechanism and its response.
+_BESIDE: Final = 4 + 4 + 1 + 4 + len(_LOCALE_SAID)
 
 
 @frozen
@@ -87,12 +96,13 @@ def usual_start_ok(frame: bytes) -> UsualStartOk | None:
     """What was received, if it is one such frame and nothing else: by a client that speaks AMQP 0-9-1 as
     RabbitMQ has it, with a login by PLAIN or AMQPLAIN. None: it is to be looked at closely."""
     size = len(frame)
-    if size < _ARGUMENTS + 4 or frame[:3] != _HEAD or frame[7:_ARGUMENTS] != _INDEX:
+    if size < _BEGIN.size:
         return None
-    if int.from_bytes(frame[3:7], "big") + FRAME_OVERHEAD != size or frame[-1] != FRAME_END:
+    head, payload, index, table = _BEGIN.unpack_from(frame)
+    if head != _HEAD or index != _INDEX or payload + FRAME_OVERHEAD != size or frame[-1] != FRAME_END:
         return None
     try:
-        at = _ARGUMENTS + 4 + int.from_bytes(frame[_ARGUMENTS : _ARGUMENTS + 4], "big")
+        at = _ARGUMENTS + 4 + table
         properties = frame[_ARGUMENTS:at]
         introduction = _INTRODUCED.get(properties) or _introduce(frame, properties)
         if introduction is None or introduction.encoded is None or not introduction.said.is_native:
@@ -115,29 +125,34 @@ def start_ok_of(said: UsualStartOk, caller: Caller, version: str) -> bytes:
     encoded = said.introduction.encoded
     assert encoded is not None, "it is usual"
     address, session, gateway = caller.address.encode(), caller.session_id.encode(), version.encode()
-    shown = b"\x0eclient_addressS%b%b\x07sessionS%b%b\x07versionS%b%b" % (
-        len(address).to_bytes(4, "big"),
+    shown = _SHOWN + len(address) + len(session) + len(gateway)
+    entry = b"\x08%bF%b\x0eclient_addressS%b%b\x07sessionS%b%b\x07versionS%b%b" % (
+        _ENTRY_SAID,
+        _LONG(shown),
+        _LONG(len(address)),
         address,
-        len(session).to_bytes(4, "big"),
+        _LONG(len(session)),
         session,
-        len(gateway).to_bytes(4, "big"),
+        _LONG(len(gateway)),
         gateway,
     )
-    entry = b"\x08%bF%b%b" % (ENTRY.encode(), len(shown).to_bytes(4, "big"), shown)
-    frame = _frame(encoded + entry, said)
-    return frame if len(frame) <= BROKER_FRAME_BEFORE_TUNE else _frame(encoded, said)
+    frame = _frame(encoded, entry, said)
+    return frame if len(frame) <= BROKER_FRAME_BEFORE_TUNE else _frame(encoded, b"", said)
 
 
-def _frame(properties: bytes, said: UsualStartOk) -> bytes:
+def _frame(properties: bytes, entry: bytes, said: UsualStartOk) -> bytes:
     mechanism, response = said.mechanism.encode(), said.response
-    payload = b"%b%b%b%c%b%b%b%b" % (
+    table = len(properties) + len(entry)
+    return b"%b%b%b%b%b%b%c%b%b%b%b\xce" % (
+        _HEAD,
+        _LONG(_BESIDE + table + len(mechanism) + len(response)),
         _INDEX,
-        len(properties).to_bytes(4, "big"),
+        _LONG(table),
         properties,
+        entry,
         len(mechanism),
         mechanism,
-        len(response).to_bytes(4, "big"),
+        _LONG(len(response)),
         response,
         _LOCALE_SAID,
     )
-    return b"%b%b%b%c" % (_HEAD, len(payload).to_bytes(4, "big"), payload, FRAME_END)

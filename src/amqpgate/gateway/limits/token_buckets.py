@@ -59,6 +59,13 @@ class SharedBucket:
     counted: Slot | None = None
     #: Set when there is an answer from elsewhere; None: nobody waits for one.
     _answered: trio.Event | None = attrs.field(default=None, init=False)
+    #: Whether it counts what clients publish, and what they are delivered.
+    counts_published: bool = attrs.field(init=False)
+    counts_delivered: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.counts_published = self.counts(PUBLISHED)
+        self.counts_delivered = self.counts(DELIVERED)
 
     def count(self, more: int) -> None:
         """There are so many more sessions."""
@@ -190,8 +197,8 @@ class SessionLimits:
     limits_deliveries: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.limits_publishes = any(share.counts(PUBLISHED) for share in self.shares)
-        self.limits_deliveries = any(share.counts(DELIVERED) for share in self.shares)
+        self.limits_publishes = any(share.counts_published for share in self.shares)
+        self.limits_deliveries = any(share.counts_delivered for share in self.shares)
 
     def count(self, more: int, sessions: int) -> None:
         """It is taken so many times more, and by so many more sessions."""

@@ -23,6 +23,7 @@ LOOKS = 2
 
 #: What a broker says of it.
 Blocking: TypeAlias = amqp.ConnectionBlocked | amqp.ConnectionUnblocked
+BLOCKING: Final = (amqp.ConnectionBlocked, amqp.ConnectionUnblocked)
 
 
 @frozen(weakref_slot=False)

@@ -27,7 +27,7 @@ ASKING: Final = amqp.BasicQos | amqp.BasicConsume | amqp.BasicCancel | amqp.Basi
 _OF_LIMITED: Final = amqp.BasicCancel | amqp.BasicGet
 
 #: What the broker says of them.
-ANSWERS: Final = amqp.BasicQosOk | amqp.BasicConsumeOk | amqp.BasicCancelOk | amqp.BasicCancel
+ANSWERS: Final = (amqp.BasicQosOk, amqp.BasicConsumeOk, amqp.BasicCancelOk, amqp.BasicCancel)
 
 
 def new_tag() -> str:

@@ -47,6 +47,8 @@ RuleKey: TypeAlias = "tuple[str, str | None, str]"
 
 #: Messages that the broker sends to the client.
 Sent = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
+#: The same, as it is asked of each method of a broker's: of a union that takes Python ten times as long.
+SENT: Final = (amqp.BasicDeliver, amqp.BasicGetOk, amqp.BasicReturn)
 
 
 class Sees(Flag):

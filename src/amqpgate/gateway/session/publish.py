@@ -14,7 +14,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import deaths
-from amqpgate.gateway.session.blocked_notices import NOT_BLOCKED, BlockedNotice, Blocking
+from amqpgate.gateway.session.blocked_notices import BLOCKING, NOT_BLOCKED, BlockedNotice
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.claiming import Claiming
 from amqpgate.gateway.session.compatibility import Adapted
@@ -22,7 +22,7 @@ from amqpgate.gateway.session.declared_here import ask_broker
 from amqpgate.gateway.session.delays import PUBLISHED as DELAYED
 from amqpgate.gateway.session.delays import Delays
 from amqpgate.gateway.session.observer import Denial, Message, Release
-from amqpgate.gateway.session.operation_limits import OperationLimits, Turn, drawn, message_refusal
+from amqpgate.gateway.session.operation_limits import DRAWS, OperationLimits, Turn, drawn, message_refusal
 from amqpgate.gateway.session.publish_denial import (
     LARGEST_RETURN,
     HeldPublish,
@@ -96,13 +96,13 @@ class PublishHandler:
 
     def turn(self, channel: int, method: Method) -> Turn:
         """May the client do this now? Raises `OverLimit` where that ends the connection."""
-        if not drawn(self.session_policies.limits, method):
+        if method.INDEX not in DRAWS or not drawn(self.session_policies.limits, method):
             return _GO
         return self.operation_limits.turn(channel, method)
 
     def hears(self, method: Method) -> bool:
         """Whether a method of the broker goes on to the client, which may know already that it is blocked."""
-        if not isinstance(method, Blocking):
+        if not isinstance(method, BLOCKING):
             return True
         self.notice = self.notice.heard(method)
         return not self.notice.is_given

@@ -24,7 +24,7 @@ from amqpgate.gateway.session.observer import SessionObserver
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
-from amqpgate.gateway.session.teardown import Parting, outcome_of
+from amqpgate.gateway.session.teardown import Parting, close_agreed, outcome_of
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.tasks import contained
 from amqpgate.logs import log_failure
@@ -60,6 +60,46 @@ class SharedFacts:
     """
 
     _kinds: dict[Hashable, tuple[Principal, SessionFacts]] = attrs.field(factory=dict, init=False)
+    #: The same by the ids of what they were made of, which is kept with them: to compare it takes as long as
+    #: to make it.
+    _again: dict[Hashable, tuple[tuple[Principal, SessionFacts], tuple[object, ...]]] = attrs.field(
+        factory=dict, init=False
+    )
+
+    def opening(self, principal: Principal, established: Established) -> tuple[Principal, SessionFacts]:
+        """Those of a session that is about to begin."""
+        interpreters, choice = established.interpreters, established.choice
+        capabilities = established.capabilities
+        key = (
+            id(principal),
+            id(interpreters),
+            id(capabilities),
+            id(choice),
+            established.channel_max,
+            established.cluster,
+            established.keeps_deliveries,
+            established.is_relayed,
+        )
+        again = self._again.get(key)
+        if again is not None:
+            return again[0]
+        facts = SessionFacts(
+            interpreters,
+            established.channel_max,
+            "consumer_cancel_notify" in capabilities,
+            choice,
+            established.cluster,
+            established.keeps_deliveries,
+            established.is_relayed,
+            "connection.blocked" in capabilities,
+        )
+        both = self.of(principal, facts)
+        if both[1] is not facts:
+            # There was one like it before: more may come.
+            if len(self._again) >= MOST_KINDS:
+                self._again.clear()
+            self._again[key] = both, (principal, interpreters, capabilities, choice)
+        return both
 
     def of(self, principal: Principal, facts: SessionFacts) -> tuple[Principal, SessionFacts]:
         """These, or those of an earlier session that is like this one in all."""
@@ -184,17 +224,7 @@ class SessionRegistry:
 
     def establish(self, session_id: str, established: Established, policies: SelectedPolicies) -> Session:
         """Put a session on the data path. Raises ``SessionDeniedError`` where its policies contradict."""
-        facts = SessionFacts(
-            established.interpreters,
-            established.channel_max,
-            "consumer_cancel_notify" in established.capabilities,
-            established.choice,
-            established.cluster,
-            established.keeps_deliveries,
-            established.is_relayed,
-            "connection.blocked" in established.capabilities,
-        )
-        principal, facts = self._shared.of(policies.principal, facts)
+        principal, facts = self._shared.opening(policies.principal, established)
         transform = policies.transform
         session_policies = SessionPolicies(
             principal,
@@ -378,8 +408,14 @@ class SessionRegistry:
             return
         farewells: list[Coroutine[None, None, None]] = []
         try:
+            still_open = None
+            if session.end.agreed:
+                still_open = close_agreed(session.relay.endpoints)
+                if not still_open:
+                    self._forget(session)
+                    return
             parting = Parting(session, partial(self._forget, session))
-            farewells = parting.begin(self.settings.limits.close_timeout)
+            farewells = parting.begin(self.settings.limits.close_timeout, still_open)
             while farewells:
                 self.fibers.start_soon(farewells[0])
                 del farewells[0]

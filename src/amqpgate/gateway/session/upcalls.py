@@ -24,7 +24,7 @@ from amqpgate.gateway.session.content import expect_content, take_content
 from amqpgate.gateway.session.declared_here import is_for_gateway
 from amqpgate.gateway.session.deliveries import delivery_flow, send_message
 from amqpgate.gateway.session.dispatch import DOWN, UP, Do
-from amqpgate.gateway.session.observer import Sent
+from amqpgate.gateway.session.observer import SENT
 from amqpgate.gateway.session.operation_limits import Turn
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.violations import check_text, not_open, unexpected, violation_of
@@ -38,6 +38,7 @@ from amqpgate.wire.method import Method
 # To look a member of an enum up takes Python 3.11 a Python-level detour each time.
 _CLIENT: Final = Side.CLIENT
 _UPSTREAM: Final = Side.UPSTREAM
+_METHOD: Final = tables.ScanResult.METHOD
 _HELD: Final = tables.ScanResult.HELD
 _HEADER: Final = tables.ScanResult.HEADER
 _BODY: Final = tables.ScanResult.BODY
@@ -75,59 +76,56 @@ class Upcalls:
 
     def upcall(self, side: Side, result: tables.ScanResult, frame: memoryview) -> bool:
         session, is_client = self.session, side is _CLIENT
-        upstream, channels = session.upstream, session.channels
-        lane = session.relay.endpoints[side].lane
+        upstream, channels, policies = session.upstream, session.channels, session.session_policies
+        lane = session.relay.endpoints[0 if is_client else 1].lane
         lane.ready_at = 0.0
         if channels.behind and result in _BEHIND and channels.is_behind(side, frame):
             return False
+        channel = frame[1] << 8 | frame[2]
         try:
-            if result > tables.LAST_HARMLESS:
-                if (
-                    result in _UNASKED
-                    and session.bridge is not None
-                    and session.bridge.takes_content(side, frame)
-                ):
+            if result is not _METHOD and result is not _MISS:
+                if result > tables.LAST_HARMLESS:
+                    if (
+                        result in _UNASKED
+                        and session.bridge is not None
+                        and session.bridge.takes_content(side, frame)
+                    ):
+                        return False
+                    raise violation_of(result, frame, lane.frame_max)
+                if result is _HELD:
+                    return policies.claims is not None and policies.claims.keeps(side, channel, frame)
+                if is_client and result in _SIZES and session.publishes.refuses_size(channel, frame):
                     return False
-                raise violation_of(result, frame, lane.frame_max)
-            channel = int.from_bytes(frame[1:3], "big")
-            if result is _HELD:
-                return session.session_policies.claims is not None and session.session_policies.claims.keeps(
-                    side, channel, frame
-                )
-            if is_client:
-                if result in _SIZES and session.publishes.refuses_size(channel, frame):
-                    return False
-                if not upstream.is_transparent and upstream.ignores(channel):
-                    return False
+            is_transparent = upstream.is_transparent
+            if is_client and not is_transparent and upstream.ignores(channel):
+                return False
             if result is _HEADER or result is _BODY:
                 if result is _HEADER and session.bridge is not None:
                     frame = session.bridge.hear_header(side, frame)
                 take_content(session, side, channel, frame)
                 return False
             if session.bridge is None:
-                method = decode_method(frame[7:-1])
+                method = decode_method(bytes(frame[7:-1]))
             else:
                 method, frame = session.bridge.hear(side, frame)
             if is_client:
-                if session.session_policies.holds_up(method):
+                if policies.watchers and policies.holds_up(method):
                     lane.ready_at = time.monotonic() + _LONG
                     return True
-                if (
-                    session.session_policies.claims is not None
-                    and session.session_policies.claims.publishes.holds_up(method)
-                ):
+                if policies.claims is not None and policies.claims.publishes.holds_up(method):
                     return True
                 if result is _LARGE:
                     return upstream.make_room(channel, method)
-                if session.token is not None and session.token.holds_up(session, method):
+                token = session.token
+                if token is not None and token.holds_up(session, method):
                     lane.ready_at = time.monotonic() + _LONG
                     return True
                 if isinstance(method, amqp.QueueDelete) and holds_up(session, channel, method):
                     lane.ready_at = time.monotonic() + _LONG
                     return True
                 if (
-                    not upstream.is_transparent
-                    and not (session.token is not None and session.token.answers(method))
+                    not is_transparent
+                    and not (token is not None and token.answers(method))
                     and upstream.holds_up(channel, method)
                 ):
                     return True
@@ -267,7 +265,7 @@ class Upcalls:
 
     def _from_broker(self, channel: int, method: Method, frame: memoryview) -> None:
         session = self.session
-        if isinstance(method, Sent) and session.relay.channels.state(channel):
+        if isinstance(method, SENT) and session.relay.channels.state(channel):
             send_message(session, channel, method, frame)
             return
         question = session.channels.question

@@ -8,6 +8,7 @@ tables. Every one of these closes the connection.
 from __future__ import annotations
 
 from struct import Struct
+from typing import Final
 
 from amqpgate.datapath.tables import ScanResult
 from amqpgate.errors import ProtocolViolation
@@ -18,6 +19,7 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.primitives import MALFORMED_UTF8
 
 _HEAD = Struct(">BHI")
+_CLOSES: Final = (amqp.ChannelClose, amqp.ConnectionClose)
 
 #: Content out of sequence: always 505, with the ids of the method that is under way.
 _SEQUENCE: dict[ScanResult, str] = {
@@ -77,7 +79,7 @@ def _malformed(kind: int, channel: int, payload: bytes) -> ProtocolViolation:
 
 def check_text(channel: int, method: Method) -> None:
     """A client's close whose text is no UTF-8 is what RabbitMQ calls malformed; its own may be cut off."""
-    if isinstance(method, amqp.ChannelClose | amqp.ConnectionClose):
+    if isinstance(method, _CLOSES):
         try:
             method.reply_text.encode()
         except UnicodeEncodeError:

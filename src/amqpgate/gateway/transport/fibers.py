@@ -127,20 +127,44 @@ class Fibers:
 
     def come(self, guests: list[object]) -> None:
         """Resume those whose sockets have something, which the pump has noticed."""
+        soon, waiting = self._soon, self.waiting
+        if len(guests) == 1 and not soon and not self._is_shaken:
+            # As mostly: it has the turn.
+            only: Scheduled = guests[0]  # type: ignore[assignment] # who was lent
+            if not (only.is_over or (waiting and waiting.get(only.fd) is only)):
+                self._resume(only)
+            return
         # Where others are left of an earlier turn, they have theirs in a step of the pump: one turn in each.
-        has_turn = not self._soon
+        has_turn = not soon
+        one: Scheduled
         try:
-            for one in guests:
-                assert isinstance(one, Scheduled)
+            for one in guests:  # type: ignore[assignment] # who was lent
                 # Since the pump noticed, a turn in the same step may have ended it, or had it wait to send.
-                if not one.is_over and self.waiting.get(one.fd) is not one and one.queue():
-                    self._soon.append(one)
+                if not (one.is_over or one.is_queued or (waiting and waiting.get(one.fd) is one)):
+                    one.queue()
+                    soon.append(one)
         except MemoryError:
             self._is_shaken = True
             os.eventfd_write(self._event, 1)
             raise
         if has_turn:
             self._take_turn(looks=False)
+
+    def _resume(self, one: Scheduled) -> None:
+        """Resume one, and in what is left of the turn who is to be resumed by that."""
+        soon, until = self._soon, time.monotonic() + TURN
+        self._is_attending = True
+        try:
+            if one.proceed():
+                self._end(one)
+            while soon and time.monotonic() < until:
+                fiber = soon.popleft()
+                if fiber.proceed():
+                    self._end(fiber)
+        finally:
+            self._is_attending = False
+            if soon or self._is_shaken:
+                os.eventfd_write(self._event, 1)
 
     def attend(self) -> None:
         """Resume those that are due, as many as fit into a turn."""
@@ -159,7 +183,7 @@ class Fibers:
                 fiber = soon.popleft()
                 if fiber.proceed():
                     self._end(fiber)
-                if time.monotonic() >= until:
+                if soon and time.monotonic() >= until:
                     break
         finally:
             self._is_attending = False

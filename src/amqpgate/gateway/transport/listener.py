@@ -139,15 +139,16 @@ def take(listening: ListeningSocket) -> tuple[socket.socket, str] | None:
     """
     while True:
         try:
-            connection, (host, port) = build.accept(listening.sock)
-        except BlockingIOError:
-            return None
+            came = build.accept(listening.sock)
         except ConnectionError:
             continue  # it left before it was accepted
         except OSError as error:
             if error.errno not in _ITS_OWN_FAULT:
                 raise
         else:
+            if came is None:
+                return None
+            connection, (host, port) = came
             if listening.is_paced:
                 unpace(connection, host)
             return connection, f"{host}:{port}"

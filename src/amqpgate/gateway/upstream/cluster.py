@@ -295,7 +295,7 @@ class Destination:
         """A broker has said its first word, so long after it was dialled."""
         name = self.settings.name
         self.metrics.dial_seconds[(name,)].observe(seconds)
-        self.metrics.dials[name, endpoint.name, "connected"].inc()
+        self.metrics.dials[name, endpoint.name, "connected"] += 1
         if isinstance(greeting, amqp.ConnectionStart):
             self.cluster.heard(greeting)
 

@@ -168,7 +168,7 @@ class Dialer:
         name = to.settings.name
         log.warning("%s", error, extra=about(upstream=name, session=self.session))
         self._error = error
-        to.metrics.dials[name, address, "broken" if answered else "failed"].inc()
+        to.metrics.dials[name, address, "broken" if answered else "failed"] += 1
         if to.cluster.failed(endpoint, trio.current_time()):
             to.metrics.ejected(name, address)
             how = about(upstream=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
@@ -12,6 +13,9 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Field, Table
 
+#: Operations of which nothing more is judged than that they are asked for.
+_BARE: Final = frozenset(name for name, operation in OPERATIONS.items() if not operation.attributes)
+
 
 def operation_of(method: Method, principal: Principal, last_queue: str) -> Operation:
     """What ``method`` asks for.
@@ -19,6 +23,8 @@ def operation_of(method: Method, principal: Principal, last_queue: str) -> Opera
     ``last_queue`` is what an empty queue name stands for: the queue declared last on the channel
     (AMQP 0-9-1, queue.bind.queue); an empty routing key goes with it.
     """
+    if method.NAME in _BARE:
+        return Operation(principal, method.NAME)
     match method:
         case amqp.BasicPublish() as m:
             return Operation(principal, m.NAME, exchange=m.exchange, routing_key=m.routing_key)
@@ -68,8 +74,6 @@ def operation_of(method: Method, principal: Principal, last_queue: str) -> Opera
             )
         case amqp.BasicRecoverAsync():
             return Operation(principal, amqp.BasicRecover.NAME)
-    if method.NAME in OPERATIONS and not OPERATIONS[method.NAME].attributes:
-        return Operation(principal, method.NAME)
     raise AssertionError(f"{method.NAME} is in no policy's table")
 
 

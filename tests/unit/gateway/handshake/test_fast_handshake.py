@@ -18,8 +18,13 @@ import pytest
 
 from amqpgate.gateway.handshake.agreements import Agreements
 from amqpgate.gateway.handshake.arrival import ClientArrival
+from amqpgate.gateway.handshake.client_side import SAID
+from amqpgate.gateway.handshake.fast_handshake import principal_of
 from amqpgate.gateway.handshake.progress import Progress
+from amqpgate.gateway.handshake.start_ok import Introduction
 from amqpgate.gateway.session.established import Established
+from amqpgate.gateway.transport.caller import Caller
+from amqpgate.policy import TlsIdentity
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
@@ -338,3 +343,34 @@ def test_what_a_handshake_was_that_broke_is_no_cycle(stage: Stage) -> None:
         client, _ = stage.greeted()
         client.reset()
     eventually(lambda: in_memory()["FastHandshake"] - before < 2)
+
+
+def test_who_comes_again_is_the_principal_that_is_known(stage: Stage) -> None:
+    (path,) = stage.running.gateway.acceptor._fast.values()
+    said, other = (
+        Introduction(Table(()), SAID.of(Table.of({"product": name})), b"") for name in ("one", "other")
+    )
+    first = principal_of(path, Caller("1", "10.0.0.1:1"), "guest", "/", said)
+    assert principal_of(path, Caller("2", "10.0.0.1:2"), "guest", "/", said) is first
+    others = [
+        principal_of(path, Caller("3", "10.0.0.2:1"), "guest", "/", said),
+        principal_of(path, Caller("3", "10.0.0.1:1"), "admin", "/", said),
+        principal_of(path, Caller("3", "10.0.0.1:1"), "guest", "vhost", said),
+        principal_of(path, Caller("3", "10.0.0.1:1"), "guest", "/", other),
+        principal_of(path, Caller("3", "10.0.0.1:1", TlsIdentity("CN=one")), "guest", "/", said),
+    ]
+    assert [(one.source, one.user, one.vhost, one.client, one.tls) for one in others] == [
+        ("10.0.0.2", "guest", "/", {"product": "one"}, None),
+        ("10.0.0.1", "admin", "/", {"product": "one"}, None),
+        ("10.0.0.1", "guest", "vhost", {"product": "one"}, None),
+        ("10.0.0.1", "guest", "/", {"product": "other"}, None),
+        ("10.0.0.1", "guest", "/", {"product": "one"}, TlsIdentity("CN=one")),
+    ]
+
+
+def test_many_principals_take_bounded_memory(stage: Stage) -> None:
+    (path,) = stage.running.gateway.acceptor._fast.values()
+    said = Introduction(Table(()), SAID.of(Table(())), b"")
+    for number in range(1000):
+        principal_of(path, Caller("1", "10.0.0.1:1"), f"user{number}", "/", said)
+        assert len(path.principals) <= 256

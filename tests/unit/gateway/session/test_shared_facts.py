@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import cast
 
 import attrs
 import pytest
 
 from amqpgate.bridge import NATIVE, interpreter_for, pair_of
+from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.session.registry import LONGEST_CLIENT, MOST_KINDS, SharedFacts
 from amqpgate.gateway.session.session import SessionFacts
 from amqpgate.policy import Choice, Principal, Route
@@ -15,6 +17,7 @@ from amqpgate.wire.dialects import STANDARD_0_8
 
 BOB = Principal("bob", "prod", "10.0.0.7", "main", client={"product": "pika"}, upstream_user="bob")
 FACTS = SessionFacts(pair_of(NATIVE, NATIVE), 2047)
+CAPABILITIES = frozenset({"consumer_cancel_notify", "connection.blocked"})
 
 
 def test_sessions_that_are_alike_have_one_principal_and_one_set_of_facts() -> None:
@@ -110,3 +113,41 @@ def test_sessions_whose_interpreter_remembers_what_its_peer_said_take_nobody_els
         own = attrs.evolve(FACTS, interpreters=pair_of(interpreter_for(STANDARD_0_8), NATIVE))
         assert shared.of(BOB, own)[1] is own
     assert shared.of(attrs.evolve(BOB), attrs.evolve(FACTS))[1] is FACTS
+
+
+def _opening(shared: SharedFacts, principal: Principal, **differs: object) -> tuple[Principal, SessionFacts]:
+    given = {"interpreters": FACTS.interpreters, "channel_max": 2047, "capabilities": CAPABILITIES}
+    defaults = {"choice": None, "cluster": "one", "keeps_deliveries": False, "is_relayed": False}
+    return shared.opening(principal, cast("Established", SimpleNamespace(**{**defaults, **given, **differs})))
+
+
+@pytest.mark.parametrize(
+    ("differs", "name", "value"),
+    [
+        ({"channel_max": 5}, "channel_max", 5),
+        ({"cluster": "two"}, "cluster", "two"),
+        ({"keeps_deliveries": True}, "keeps_deliveries", True),
+        ({"is_relayed": True}, "is_relayed", True),
+        ({"capabilities": frozenset({"connection.blocked"})}, "hears_cancels", False),
+        ({"interpreters": pair_of(interpreter_for(STANDARD_0_8), NATIVE)}, "is_native", False),
+    ],
+)
+def test_sessions_that_open_alike_are_found_again_and_others_are_not(
+    differs: dict[str, object], name: str, value: object
+) -> None:
+    shared = SharedFacts()
+    first = _opening(shared, BOB)
+    # The second is known to be alike, the third is found without comparing.
+    assert all(_opening(shared, BOB)[1] is first[1] for _ in range(3))
+    for _ in range(3):
+        _, other = _opening(shared, BOB, **differs)
+        assert getattr(other, name) == value != getattr(first[1], name)
+    eve = attrs.evolve(BOB, user="eve")
+    assert [_opening(shared, eve)[0].user for _ in range(3)] == ["eve"] * 3
+
+
+def test_sessions_that_are_never_the_same_objects_take_bounded_memory() -> None:
+    shared = SharedFacts()
+    for _ in range(3 * MOST_KINDS):
+        assert _opening(shared, attrs.evolve(BOB))[0] == BOB
+    assert len(shared._again) <= MOST_KINDS

@@ -31,11 +31,11 @@ class Refusing(socket.socket):
     left: int
     clients: list[socket.socket]
 
-    def next(self) -> tuple[socket.socket, tuple[str, int]]:
+    def next(self) -> tuple[socket.socket, tuple[str, int]] | None:
         if self.errors:
             raise self.errors.pop(0)
         if not self.left:
-            raise BlockingIOError
+            return None
         self.left -= 1
         # setsockopt(TCP_NODELAY) needs TCP.
         with socket.create_server(("127.0.0.1", 0)) as server:

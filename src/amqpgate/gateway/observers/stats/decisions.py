@@ -113,11 +113,17 @@ class Decisions:
 
     def used(self, rule: RuleKey) -> None:
         """A rule has decided."""
-        self.hits.setdefault(rule, Hits()).add(time.time())
+        hits = self.hits.get(rule)
+        if hits is None:
+            hits = self.hits[rule] = Hits()
+        hits.add(time.time())
 
     def passed(self, rule: RuleKey, messages: int) -> None:
         """So many messages more have passed by what a rule has decided."""
-        self.hits.setdefault(rule, Hits()).passed(messages, time.time())
+        hits = self.hits.get(rule)
+        if hits is None:
+            hits = self.hits[rule] = Hits()
+        hits.passed(messages, time.time())
 
     def limited(self, limit: SharedLimit) -> None:
         """A limit did something, or would have."""

@@ -16,7 +16,7 @@ import attrs
 from amqpgate.datapath.scanner import Flow
 from amqpgate.gateway.session.observer import RuleKey
 from amqpgate.gateway.session.session import Session
-from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED, RATE
+from amqpgate.policy.kinds.rate import RATE
 from amqpgate.policy.kinds.route import ROUTE
 from amqpgate.values import define
 
@@ -86,12 +86,10 @@ def tell_lanes(session: Session, tell: Tell) -> None:
         return
     if choice is not None:
         tell((ROUTE.name, choice.policy, choice.route.id), up + down)
-    for limit in session.limits.all:
-        quantities = [quantity for quantity, _ in limit.rates]
-        more = up * any(one in PUBLISHED for one in quantities)
-        more += down * any(one in DELIVERED for one in quantities)
+    for share in session.limits.shares:
+        more = up * share.counts_published + down * share.counts_delivered
         if more:
-            tell((RATE.name, limit.policy, limit.limit), more)
+            tell((RATE.name, share.limit.policy, share.limit.limit), more)
 
 
 def pass_over(session: Session) -> None:

@@ -8,11 +8,10 @@ there are count for those that have changed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, MutableMapping
 from typing import Final, TypeAlias
 
 import attrs
-from prometheus_client import Counter
 
 from amqpgate.policy import PolicySet, Principal, SessionAccess
 from amqpgate.policy.kinds.access import default_access_words
@@ -47,7 +46,7 @@ class Selected:
     unselected: int = attrs.field(default=0, init=False)
 
     #: The metric of each policy.
-    _counters: Mapping[_Key, Counter] = attrs.field(init=False)
+    _counters: MutableMapping[tuple[str, ...], int] = attrs.field(init=False)
     #: Those that select a principal.
     _known: dict[Principal, tuple[_Key, ...]] = attrs.field(factory=dict, init=False)
 
@@ -122,7 +121,7 @@ class Selected:
         for key in (*found, *(() if route is None else (("RoutePolicy", route),))):
             if key in self.sessions and (among is None or key in among):
                 self.sessions[key] += 1
-                self._counters[key].inc()
+                self._counters[key] += 1
 
     def _begin(self, policies: PolicySet, known: dict[_Key, int]) -> None:
         self.policies = policies

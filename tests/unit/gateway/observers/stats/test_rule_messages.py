@@ -10,11 +10,14 @@ from typing import cast
 import pytest
 
 from amqpgate.datapath import reference, scanner
+from amqpgate.datapath.scanner import Bucket
 from amqpgate.datapath.tables import Side
+from amqpgate.gateway.limits.token_buckets import SharedBucket
 from amqpgate.gateway.observers.stats.rule_messages import MOST_LEFT, MOST_SHARED, SeveralFlows, SharedRules
 from amqpgate.gateway.observers.stats.session import InForce, StatsFactory, StatsObserver
 from amqpgate.gateway.session.observer import RuleKey
 from amqpgate.gateway.session.session import Session
+from amqpgate.policy import SharedLimit
 
 RULE: RuleKey = ("AccessPolicy", "orders", "publish")
 OTHER: RuleKey = ("AuditPolicy", "all", "bodies")
@@ -42,12 +45,13 @@ def policies(told: Counter[RuleKey]) -> Policies:
     return lambda: InForce(factory, 0.0)
 
 
-def session_of(engine: ModuleType, *, limits: tuple[object, ...] = ()) -> Session:
+def session_of(engine: ModuleType, *, limits: tuple[SharedLimit, ...] = ()) -> Session:
+    shares = [SharedBucket(one, {name: Bucket(rate, rate) for name, rate in one.rates}) for one in limits]
     up, down = (engine.Lane(side, 4096, 4096, engine.Channels()) for side in Side)
     up.use_flows(True)
     found = SimpleNamespace(
         facts=SimpleNamespace(choice=None),
-        limits=SimpleNamespace(all=limits),
+        limits=SimpleNamespace(all=limits, shares=shares),
         relay=SimpleNamespace(up=up, down=down),
     )
     return cast("Session", found)
@@ -97,7 +101,7 @@ def test_a_flow_that_several_rules_decide_about_counts_for_each(
 def test_limits_count_what_passes_their_way_since_these_policies_hold(
     engine: ModuleType, told: Counter[RuleKey], policies: Policies
 ) -> None:
-    limit = SimpleNamespace(policy="rates", limit="up", rates=(("messages", 5.0),))
+    limit = SharedLimit("rates", "up", (), (("messages", 5.0),), 1.0)
     session = session_of(engine, limits=(limit,))
     up, down = session.relay.up, session.relay.down
     under = policies()
