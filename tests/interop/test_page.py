@@ -336,6 +336,14 @@ def test_names_are_text(shown: Shown, connection: pika.BlockingConnection) -> No
     expect(shown.page.locator("#last-denials")).to_contain_text(f"refund{HOSTILE}")
     shown.view("Denials")
     expect(shown.page.locator("#denials")).to_contain_text(f"refund{HOSTILE}")
+    # As long as one may be, and nowhere to break it.
+    long = f"refund{'a' * 240}"
+    connection.channel().basic_publish("amq.topic", long, b"x")
+    expect(shown.page.locator("#denials")).to_contain_text(long)
+    assert shown.page.evaluate(
+        "[document.documentElement, ...document.querySelectorAll('#denials li')]"
+        ".every((one) => one.scrollWidth <= one.clientWidth)"
+    )
     shown.view("Graph")
     expect(shown.page.locator("#picture g.exchange").filter(has_text=HOSTILE)).to_have_count(1)
     assert f"bound {HOSTILE}" in (
@@ -558,6 +566,7 @@ def test_it_fits_a_phone(chromium: Browser, gateway: Gateway, connection: object
         shown.view(name)
         expect(shown.page.locator("[data-view]:visible")).to_have_count(1)
         assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+    assert shown.page.locator("nav").evaluate("(nav) => nav.scrollWidth <= nav.clientWidth")
     ground = shown.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(14, 20, 27)") is (scheme == "dark")
     assert shown.wrong == []
