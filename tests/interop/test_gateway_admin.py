@@ -13,6 +13,7 @@ from typing import Any
 import pika
 import pytest
 
+from tests.support.audit import records, setting
 from tests.support.gateway import Gateway, watched
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ
@@ -45,8 +46,8 @@ spec:
 class Window:
     """The admin interface."""
 
-    def __init__(self, gateway: Gateway, workers: int = 1) -> None:
-        self.gateway, self.workers = gateway, workers
+    def __init__(self, gateway: Gateway, workers: int = 1, audit: Path = Path()) -> None:
+        self.gateway, self.workers, self.audit = gateway, workers, audit
 
     def ask(
         self, path: str, method: str = "GET", body: object = None, headers: dict[str, str] | None = None
@@ -114,9 +115,10 @@ def window(
 ) -> Iterator[Window]:
     folder = tmp_path_factory.mktemp("policies")
     (folder / "orders.yaml").write_text(POLICY)
-    gateway = watched(rabbitmq.address, folder, workers=request.param)
+    audit = tmp_path_factory.mktemp("audit")
+    gateway = watched(rabbitmq.address, folder, workers=request.param, more=setting(audit, 3600))
     gateway.start()
-    it = Window(gateway, request.param)
+    it = Window(gateway, request.param, audit)
     eventually(lambda: it.ask("/readyz")[1].startswith("ready\npolicies: digest"))
     yield it
     if gateway._child is not None:
@@ -262,6 +264,35 @@ def test_an_operator_closes_a_session(window: Window) -> None:
     assert (told["session"], told["why"], told["user"]) == (row["id"], "forced", "guest")
     events.close()
     assert window.ask(path, "POST", {}) == (404, "there is no session of that id\n")
+
+
+def test_a_close_and_a_tap_are_told_with_who_asked(window: Window) -> None:
+    client = connect(window.gateway, "audited")
+    (row,) = window.sessions("?name=audited")
+    tap = "/tap?match=exchange%3Daudited&seconds=0.1"
+    status, lines = window.ask(tap, headers={"X-Amqpgate": "1"})
+    assert (status, lines.count('"event":"end"')) == (200, 1)
+    path = f"/sessions/{row['id']}/close"
+    assert window.ask(path, "POST", {"reason": "audited"}, {"Origin": "http://evil.example"})[0] == 403
+    assert window.ask(path, "POST", {"reason": "audited"})[0] == 202
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
+        client.process_data_events(10)
+
+    def told() -> list[dict[str, str]]:
+        found = [one for one in records(window.audit, "events") if one["kind"] == "admin"]
+        details = [json.loads(str(one["detail"])) for one in found]
+        return [one for one in details if "audited" in str(one)]
+
+    # Each worker taps, and one has the session.
+    eventually(lambda: len(told()) == 2 * window.workers + 1)
+    who = {"by": "anyone", "address": "127.0.0.1"}
+    (close,) = [one for one in told() if one["action"] == "close"]
+    assert close == {"action": "close", "session": row["id"], "reason": "audited", "how": "drain", **who}
+    for action in ("tap", "untap"):
+        taps = [one for one in told() if one["action"] == action]
+        assert len(taps) == window.workers
+        for one in taps:
+            assert one.items() >= {"match": "exchange = audited", **who}.items()
 
 
 def test_decisions_and_hits(window: Window) -> None:

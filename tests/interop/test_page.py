@@ -336,6 +336,14 @@ def test_names_are_text(shown: Shown, connection: pika.BlockingConnection) -> No
     expect(shown.page.locator("#last-denials")).to_contain_text(f"refund{HOSTILE}")
     shown.view("Denials")
     expect(shown.page.locator("#denials")).to_contain_text(f"refund{HOSTILE}")
+    # As long as one may be, and nowhere to break it.
+    long = f"refund{'a' * 240}"
+    connection.channel().basic_publish("amq.topic", long, b"x")
+    expect(shown.page.locator("#denials")).to_contain_text(long)
+    assert shown.page.evaluate(
+        "[document.documentElement, ...document.querySelectorAll('#denials li')]"
+        ".every((one) => one.scrollWidth <= one.clientWidth)"
+    )
     shown.view("Graph")
     expect(shown.page.locator("#picture g.exchange").filter(has_text=HOSTILE)).to_have_count(1)
     assert f"bound {HOSTILE}" in (
@@ -383,10 +391,10 @@ def test_the_graph_has_rates_and_what_was_denied(
     expect(queue.locator(".total")).to_contain_text("/s")
     expect(queue).to_be_focused()
     assert "messages a second" in (queue.get_attribute("aria-label") or "")
-    page.get_by_label("Numbers").select_option("sums")
+    page.get_by_role("combobox", name="Messages").select_option("sums")
     expect(queue.locator(".total")).not_to_contain_text("/s")
     # Closer and farther, by keys and by the mouse, and then all of it.
-    drawing = picture.locator("svg")
+    drawing = picture.locator("> svg")
     wide = float(drawing.get_attribute("width") or 0)
     picture.focus()
     page.keyboard.press("+")
@@ -530,6 +538,8 @@ def test_axe_finds_nothing(
     for name, what in there.items():
         page.evaluate(f"location.hash = '#{name}'")
         expect(page.locator(what).first).to_be_visible(timeout=30000)
+        # Tables behind the pictures, too.
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         assert found() == [], name
     page.evaluate("location.hash = '#sessions'")
     page.locator("#sessions-table tbody button").first.click()
@@ -556,6 +566,7 @@ def test_it_fits_a_phone(chromium: Browser, gateway: Gateway, connection: object
         shown.view(name)
         expect(shown.page.locator("[data-view]:visible")).to_have_count(1)
         assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+    assert shown.page.locator("nav").evaluate("(nav) => nav.scrollWidth <= nav.clientWidth")
     ground = shown.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(14, 20, 27)") is (scheme == "dark")
     assert shown.wrong == []
@@ -582,6 +593,26 @@ def test_only_our_own_files_and_scripts_run(shown: Shown) -> None:
     # That is told on the console.
     assert shown.wrong
     shown.wrong.clear()
+
+
+def test_a_page_that_nobody_looks_at_leaves_its_stream(
+    shown: Shown, connection: pika.BlockingConnection
+) -> None:
+    """A browser has six connections for all its pages of one host: a stream each, and others would wait."""
+    hide = """(hidden) => {
+        Object.defineProperty(document, "hidden", {get: () => hidden, configurable: true});
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    shown.view("Denials")
+    with shown.page.expect_event("requestfailed", lambda request: request.url.endswith("/events")):
+        shown.page.evaluate(hide, True)
+    key = f"refund.{time.monotonic_ns()}"
+    connection.channel().basic_publish("amq.topic", key, b"x")
+    with shown.page.expect_request("**/events"):
+        shown.page.evaluate(hide, False)
+    # What happened meanwhile is there with who looks again.
+    expect(shown.page.locator("#denials li").filter(has_text=key)).to_be_visible()
+    expect(shown.page.locator("#state")).to_have_text("ready")
 
 
 def rows(shown: Shown) -> int:

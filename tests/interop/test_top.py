@@ -160,12 +160,12 @@ def test_a_gateway_that_goes_is_said_and_comes_again(gateway: Gateway) -> None:
 class Terminal:
     """One of tmux, in which a command runs."""
 
-    def __init__(self, folder: Path, command: str) -> None:
+    def __init__(self, folder: Path, command: str, columns: int = 140) -> None:
         tmux = shutil.which("tmux")
         if tmux is None:
             missing("tmux is not there (Debian: apt-get install tmux)")
         self._command = [tmux, "-S", str(folder / "tmux")]
-        self.run("new-session", "-d", "-x", "140", "-y", "30", f"{command}; echo over; sleep 60")
+        self.run("new-session", "-d", "-x", str(columns), "-y", "30", f"{command}; echo over; sleep 60")
 
     def __enter__(self) -> Self:
         return self
@@ -193,6 +193,19 @@ def test_in_a_terminal(gateway: Gateway, tmp_path: Path) -> None:
         assert "upstream   rabbit" in terminal.wait_for("guest in / from")
         terminal.run("send-keys", "Escape")
         terminal.wait_for("Filter")
+        terminal.run("send-keys", "q")
+        terminal.wait_for("over")
+
+
+def test_in_a_narrow_terminal(gateway: Gateway, tmp_path: Path) -> None:
+    """What does not fit beside is below."""
+    # COLUMNS would be believed before the terminal.
+    top = f"{sys.executable} -m amqpgate top --admin 127.0.0.1:{gateway.admin_port} --every 0.5"
+    with (
+        pika.BlockingConnection(parameters(gateway.port)),
+        Terminal(tmp_path, f"env -u COLUMNS {top}", 40) as terminal,
+    ):
+        assert "1 sessions, 0 channels" in terminal.wait_for("waiting")
         terminal.run("send-keys", "q")
         terminal.wait_for("over")
 

@@ -151,10 +151,12 @@ class Gateway:
         return ended
 
 
-def watched(broker: str, policies: Path, *, workers: int = 1, upstream: str = "", admin: str = "") -> Gateway:
+def watched(
+    broker: str, policies: Path, *, workers: int = 1, upstream: str = "", admin: str = "", more: str = ""
+) -> Gateway:
     """One before the broker at that address, with policies and the admin interface, that need not drain.
 
-    ``upstream`` and ``admin`` are more settings of these, such as ``connections: pooled``.
+    ``upstream`` and ``admin`` are more settings of these, such as ``connections: pooled``; ``more`` is lines.
     """
     config = f"""
 workers: {workers}
@@ -163,5 +165,5 @@ upstreams: [{{name: rabbit, url: "amqp://{broker}", {upstream}}}]
 admin: {{bind: "127.0.0.1:{{admin_port}}", {admin}}}
 policies: {policies}
 limits: {{drainTimeout: 1s}}
-"""
+{more}"""
     return Gateway(config=config)

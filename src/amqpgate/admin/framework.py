@@ -36,6 +36,7 @@ class Framework:
         self._config.errorlog = logging.getLogger("hypercorn.error")
         self._config.keep_alive_timeout = idle
         self._context = WorkerContext(None)
+        self._turn = trio.Lock()
 
     async def serve(self, stream: trio.abc.Stream, first: bytes, on_moved: Callable[[], None]) -> None:
         """One connection to its end; ``first`` is what has been read of it. ``on_moved`` is called when more
@@ -43,7 +44,7 @@ class Framework:
         is_tls = isinstance(stream, trio.SSLStream)
         below = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
         assert isinstance(below, trio.SocketStream)
-        again = _ReadAgain(stream, first, on_moved)
+        again = _ReadAgain(stream, first, on_moved, self._turn)
         await _Http1Server(self._application, self._config, self._context, again, below.socket, is_tls)
 
     async def end(self) -> None:
@@ -113,10 +114,16 @@ class _Http1(h11.Connection):
 
 
 class _ReadAgain(trio.abc.Stream):
-    """A stream whose first bytes are read once more, and whose peer has to read what is sent."""
+    """A stream whose first bytes are read once more, and whose peer has to read what is sent.
 
-    def __init__(self, stream: trio.abc.Stream, first: bytes, on_moved: Callable[[], None]) -> None:
-        self._stream, self._first, self._on_moved = stream, first, on_moved
+    Of all that have read something one goes on in each turn of the event loop, the first first: messages are
+    relayed between turns, and a turn with a request of each of 200 pages would be long.
+    """
+
+    def __init__(
+        self, stream: trio.abc.Stream, first: bytes, on_moved: Callable[[], None], turn: trio.Lock
+    ) -> None:
+        self._stream, self._first, self._on_moved, self._turn = stream, first, on_moved, turn
         if isinstance(stream, trio.SocketStream):
             self.send_eof = stream.send_eof
 
@@ -124,8 +131,11 @@ class _ReadAgain(trio.abc.Stream):
         if not self._first:
             more = await self._stream.receive_some(max_bytes)
             self._on_moved()
+            async with self._turn:
+                await trio.lowlevel.checkpoint()
             return more
-        await trio.lowlevel.checkpoint()
+        async with self._turn:
+            await trio.lowlevel.checkpoint()
         size = len(self._first) if max_bytes is None else max_bytes
         piece, self._first = self._first[:size], self._first[size:]
         return piece

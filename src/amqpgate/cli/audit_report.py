@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def report(policies: Path | None, price: Path | None, last: int, top: int) -> None:
     """Make a page of what passed and was refused, whose it was, what is unusual, and who sends what to whom.
 
-    The page is one file: it needs no scripts and no other host, and can be mailed. Tables have the most
+    The page is one file that needs no other, and no other host, and can be mailed. Tables have the most
     frequent rows, and say how many more there are.
 
     \b

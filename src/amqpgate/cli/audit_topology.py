@@ -14,7 +14,7 @@ from amqpgate.cli.failures import WRONG, Failure
 if TYPE_CHECKING:
     from attrs import AttrsInstance
 
-    from amqpgate.pipeline.jobs.graph import Node, NodeKind, Topology
+    from amqpgate.pipeline.jobs.graph import DeniedEdge, Node, NodeKind, Topology
 
 
 _EDGES = ("source", "kind", "target", "messages", "bytes", "last", "keys")
@@ -34,6 +34,16 @@ def topology_of(run: Running, since: datetime | None = None, until: datetime | N
     )
     if found.left_out:
         click.echo(f"{found.left_out:,} rows with the fewest messages are left out", err=True)
+    return found
+
+
+def _denied(run: Running) -> tuple[DeniedEdge, ...]:
+    """Of the records that the options choose."""
+    from amqpgate.pipeline.jobs.topology import refused
+
+    found, left_out = refused(run.read("events").frame)
+    if left_out:
+        click.echo(f"{left_out:,} denials, those that were seldom, are left out", err=True)
     return found
 
 
@@ -61,7 +71,7 @@ def topology(graph: Literal["graphml", "mermaid", "html"] | None) -> None:
     amqpgate audit topology audit --vhost shop --graph mermaid
     """
     with running() as run:
-        from amqpgate.pipeline.jobs import picture
+        from amqpgate.pipeline.jobs import picture, picture_page
         from amqpgate.pipeline.jobs.graph import graphml
 
         found = topology_of(run)
@@ -84,7 +94,7 @@ def topology(graph: Literal["graphml", "mermaid", "html"] | None) -> None:
         text = {
             "graphml": lambda: graphml(found),
             "mermaid": lambda: picture.mermaid(found),
-            "html": lambda: picture.page(found, title),
+            "html": lambda: picture_page.page(found, _denied(run), title),
         }[graph]()
         with click.open_file(run.options.output or "-", "w", encoding="utf-8", atomic=True) as out:
             out.write(text)

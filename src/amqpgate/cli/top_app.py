@@ -370,13 +370,14 @@ class TopApp(App[None]):
     TITLE = "amqpgate top"
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    #head { height: 2; padding: 0 1 }
+    #head { height: auto; max-height: 5; padding: 0 1 }
     #said { height: 1; padding: 0 1 }
     #text { padding: 0 1 }
     DataTable, RichLog, VerticalScroll { height: 1fr }
     .hidden { display: none }
     ModalScreen { align: center middle }
-    .question { width: 70; height: 18; padding: 1 2; border: round $accent; background: $surface }
+    .question { width: 70; max-width: 100%; height: 18; max-height: 100% }
+    .question { padding: 1 2; border: round $accent; background: $surface }
     .question OptionList { height: 1fr }
     """
 

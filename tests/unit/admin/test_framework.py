@@ -12,6 +12,7 @@ import h2.config
 import h2.connection
 import pytest
 import trio
+import trio.testing
 import trustme
 
 from amqpgate.admin import framework, http
@@ -196,3 +197,32 @@ async def test_who_does_not_read_is_left_out(
             return is_reset(sock)
 
     assert await aside(ask)
+
+
+async def test_one_goes_on_in_each_turn_of_the_loop() -> None:
+    """Whatever many ask for at once: between turns messages are relayed."""
+
+    class Turns(trio.abc.Instrument):
+        count = 0
+
+        def before_io_wait(self, timeout: float) -> None:
+            self.count += 1
+
+    turns, turn, went_on = Turns(), trio.Lock(), []
+
+    async def read(number: int, stream: framework._ReadAgain) -> None:
+        assert await stream.receive_some() == b"a"
+        went_on.append((number, turns.count))
+        assert await stream.receive_some() == b"b"
+        went_on.append((number, turns.count))
+
+    pairs = [trio.testing.memory_stream_pair() for _ in range(20)]
+    for _, theirs in pairs:
+        await theirs.send_all(b"b")
+    trio.lowlevel.add_instrument(turns)
+    async with trio.open_nursery() as nursery:
+        for number, (ours, _) in enumerate(pairs):
+            nursery.start_soon(read, number, framework._ReadAgain(ours, b"a", lambda: None, turn))
+    trio.lowlevel.remove_instrument(turns)
+    assert len({turn for _, turn in went_on}) == len(went_on) == 40
+    assert sorted(number for number, _ in went_on[:20]) == list(range(20))

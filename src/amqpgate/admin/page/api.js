@@ -97,19 +97,27 @@ async function* events(path, signal) {
   }
 }
 
-// For as long as the page is there. `heard` gets each event; `state` is told whether anybody answers.
+// Until somebody looks at the page. A browser has six connections for all its pages of one host, and a stream keeps one.
+const looked = async () => {
+  while (document.hidden) await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+};
+
+// For as long as the page is there, while somebody looks. `heard` gets each event; `state` is told whether anybody answers.
 export async function listen(path, heard, state) {
   for (let pause = 500; ; pause = Math.min(pause * 2, 8000)) {
+    await looked();
     // The gateway says something every 15 s.
-    const silence = new AbortController();
+    const over = new AbortController();
+    const leave = () => document.hidden && over.abort();
+    document.addEventListener("visibilitychange", leave);
     let watch;
     const alive = () => {
       clearTimeout(watch);
-      watch = setTimeout(() => silence.abort(), 40000);
+      watch = setTimeout(() => over.abort(), 40000);
     };
     try {
       alive();
-      for await (const event of events(path, silence.signal)) {
+      for await (const event of events(path, over.signal)) {
         alive();
         pause = 500;
         if (event === null) state(true);
@@ -119,9 +127,10 @@ export async function listen(path, heard, state) {
       if (!(error instanceof TypeError || error instanceof Refused || error.name === "AbortError")) throw error;
     } finally {
       clearTimeout(watch);
+      document.removeEventListener("visibilitychange", leave);
     }
     state(false);
-    await new Promise((resolve) => setTimeout(resolve, pause));
+    if (!document.hidden) await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 

@@ -4,7 +4,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 // What would not be seen, or would turn other letters round: controls, marks of direction, halves of letters.
 const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\p{Cs}]/gu;
-const visible = (text) => text.replace(UNSEEN, (one) => `\\u${one.charCodeAt().toString(16).padStart(4, "0")}`);
+export const visible = (text) => text.replace(UNSEEN, (one) => `\\u${one.charCodeAt().toString(16).padStart(4, "0")}`);
 
 function grown(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -64,6 +64,8 @@ export const brief = (number) => (Math.abs(number) < 10000 ? whole.format(number
 export function rate(perSecond) {
   if (perSecond === null || perSecond === undefined) return "–";
   if (perSecond === 0) return "0";
+  if (perSecond < 0.001) return "<0.001";
+  if (perSecond < 0.05) return perSecond.toPrecision(1);
   return perSecond < 10 ? perSecond.toFixed(1) : brief(perSecond);
 }
 

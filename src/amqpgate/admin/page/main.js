@@ -101,7 +101,9 @@ listen(
     isHeard = yes;
     state();
     // What happened while nobody was heard is in the lists.
-    if (yes && !before) for (const view of Object.values(views)) view.missed?.();
+    if (!yes || before) return;
+    for (const view of Object.values(views)) view.missed?.();
+    asks[shown]();
   },
 );
 

@@ -5,7 +5,8 @@
 ``replay``      what other policies would have answered; ``judge``, ``requests``: one record, many
 ``recommend``   the policies that allow what was done; ``templates``, ``names``: keys and names folded;
                 ``uses``, ``grants``, ``recommendation``: what was done to rules to documents
-``topology``    who sends what to whom; ``graph``, ``picture``: what is read off it, how it is drawn
+``topology``    who sends what to whom; ``graph``: what is read off it; ``picture``, ``picture_page``: how it
+                is drawn
 ``anomalies``   who left their own history
 ``report``      all of that for a person; ``report_rows``, ``report_parts``: frames to tables and plots;
                 ``report_page``, ``report_plots``: those as a page

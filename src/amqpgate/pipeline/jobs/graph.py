@@ -101,6 +101,26 @@ class ReplayedBinding:
     last: datetime
 
 
+@attrs.frozen(kw_only=True)
+class DeniedEdge:
+    """What was denied to go from one to the other: who may not publish to, or read from, what."""
+
+    source: Node
+    target: Node
+    times: int
+    #: Which rule denied the last one: ``policy/rule``, or who else did.
+    by: str
+    last: datetime
+    keys: tuple[str, ...] = ()
+
+    def __or__(self, other: DeniedEdge) -> DeniedEdge:
+        return attrs.evolve(
+            max(self, other, key=lambda one: one.last),
+            times=self.times + other.times,
+            keys=tuple(dict.fromkeys((*self.keys, *other.keys)))[:MAX_KEYS],
+        )
+
+
 @attrs.frozen
 class Topology:
     """All that is known of a period."""
@@ -110,6 +130,16 @@ class Topology:
     bindings: tuple[ReplayedBinding, ...] = ()
     #: Rows that there was no room for.
     left_out: int = 0
+    #: The first and the last message.
+    first: datetime | None = None
+    last: datetime | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """From the first message to the last, at least one; None where there are none."""
+        if self.first is None or self.last is None:
+            return None
+        return max(1.0, (self.last - self.first).total_seconds())
 
     @property
     def nodes(self) -> list[Node]:

@@ -32,7 +32,7 @@ from amqpgate.pipeline.jobs.report_parts import (
 )
 from amqpgate.pipeline.jobs.report_rows import Axis, plot, table, time_of
 from amqpgate.pipeline.jobs.report_upgrade import upgrade
-from amqpgate.pipeline.jobs.topology import topology
+from amqpgate.pipeline.jobs.topology import refused, topology
 from amqpgate.pipeline.jobs.usage import usage_by
 from amqpgate.policy import Source
 
@@ -309,6 +309,7 @@ def _anomalies(usage: DataFrame, last: datetime, wanted: Wanted) -> Section:
 
 def _topology(usage: DataFrame, events: DataFrame, wanted: Wanted) -> Section:
     found = topology(usage, events)
+    denied, _ = refused(events)
     idle = unused(found)
     rows = tuple(
         (
@@ -319,9 +320,9 @@ def _topology(usage: DataFrame, events: DataFrame, wanted: Wanted) -> Section:
     )
     return Section(
         "Topology",
-        "Who sends what to whom. An asterisk stands for ids in names; dashed is what was only declared.",
+        "Who sends what to whom.",
         (
-            Picture(found),
+            Picture(found, denied),
             ReportTable(
                 title="Declared, and not used",
                 heads=("", "virtual host", "name", "leads to", "key", "declared", "why"),

@@ -1,8 +1,8 @@
-"""A report as one page of HTML: no scripts, and nothing of another host.
+"""A report as one page of HTML: nothing of another host, and no script but the one that draws the graph.
 
 Texts from records are whatever clients chose. They are escaped, kept apart from the direction of the text
 around them, cut, and shown without characters that do not print. The page forbids its reader's browser to run
-or fetch anything besides.
+or fetch anything besides (`picture_page`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
-from amqpgate.pipeline.jobs import picture
+from amqpgate.pipeline.jobs import picture_page
 from amqpgate.pipeline.jobs.report_parts import (
     ByteCount,
     Cell,
@@ -31,16 +31,12 @@ from amqpgate.pipeline.jobs.report_plots import svg_of
 MOST_LETTERS: Final = 80
 
 _STYLE: Final = """
-:root { color-scheme: light dark; --ink: #1a202c; --soft: #5a6675; --page: #fff; --line: #d5dbe3;
-  --head: #f1f4f8; --series-1: #2b6cb0; --series-2: #c05621; --series-3: #2f855a; --series-4: #b83280;
+:root { --head: #f1f4f8; --series-1: #2b6cb0; --series-2: #c05621; --series-3: #2f855a; --series-4: #b83280;
   --series-5: #b7791f; --series-6: #6b46c1; --series-7: #a0aec0 }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e2e8f0; --soft: #a0aec0; --page: #14181f; --line: #323b48; --head: #1f2630;
-    --series-1: #63b3ed; --series-2: #f6ad55; --series-3: #68d391; --series-4: #f687b3; --series-5: #ecc94b;
-    --series-6: #b794f4; --series-7: #718096 } }
-* { box-sizing: border-box }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 0 auto;
-  max-width: 1080px; padding: 1rem }
+  :root { --head: #1f2630; --series-1: #63b3ed; --series-2: #f6ad55; --series-3: #68d391; --series-4: #f687b3;
+    --series-5: #ecc94b; --series-6: #b794f4; --series-7: #718096 } }
+body { margin: 0 auto; max-width: 1080px; padding: 1rem }
 h1 { font-size: 1.5rem; margin: .5rem 0 } h2 { margin: 2.5rem 0 .25rem; font-size: 1.2rem }
 h3, figcaption { font-size: 1rem; font-weight: 600; margin: 1.25rem 0 .25rem }
 p { margin: .25rem 0 .5rem; color: var(--soft) } a { color: inherit }
@@ -55,16 +51,12 @@ th { background: var(--head); white-space: nowrap } tr:last-child td { border-bo
 td { overflow-wrap: anywhere; min-width: 7.5rem } .n { text-align: end; white-space: nowrap; min-width: 0 }
 time { white-space: nowrap } i { color: var(--soft) }
 figure { margin: 0 } .plot svg { display: block; min-width: 620px; width: 100%; height: auto }
-.picture svg { display: block; width: 100%; min-width: 680px; height: auto }
-.picture svg > text { fill: currentColor }
 ul { list-style: none; display: flex; flex-wrap: wrap; gap: .15rem 1.2rem; padding: 0; margin: .35rem 0;
   font-size: .9rem }
 li { overflow-wrap: anywhere } li b { display: inline-block; width: .8em; height: .8em; border-radius: 2px;
   margin-inline-end: .4em }
 @media print { .wide { overflow: visible } }
 """
-
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(report: Report, title: str) -> str:
@@ -84,9 +76,9 @@ def page(report: Report, title: str) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{picture_page.policy(styles="'unsafe-inline'")}">
 <title>{_text(title)}</title>
-<style>{_STYLE}</style></head>
+<style>{picture_page.style()}{_STYLE}</style></head>
 <body>
 <header><h1>{_text(title)}</h1>
 {when}
@@ -111,9 +103,9 @@ def _part(part: ReportTable | Plot | Picture) -> str:
         return _table(part)
     if isinstance(part, Plot):
         return _plot(part)
-    if not part.topology.edges:
+    if not part.topology.edges and not part.denied:
         return "<p>Nobody sent anything to anybody.</p>"
-    return f'<div class="wide picture">{picture.svg(part.topology)}</div>'
+    return picture_page.markup(part.topology, part.denied)
 
 
 def _table(table: ReportTable) -> str:
@@ -133,7 +125,7 @@ def _table(table: ReportTable) -> str:
     )
     more = f"\n<p>and {table.more:,} more</p>" if table.more else ""
     return (
-        f'{title}\n<div class="wide"><table><thead><tr>{heads}</tr></thead>\n'
+        f'{title}\n<div class="wide" {_region(table.title)}><table><thead><tr>{heads}</tr></thead>\n'
         f"<tbody>{rows}</tbody></table></div>{more}"
     )
 
@@ -144,8 +136,14 @@ def _plot(plot: Plot) -> str:
     drawn = svg_of(plot).replace("<svg", f'<svg role="img" aria-label="{_own(plot.title)}"', 1)
     return (
         f"<figure><figcaption>{_own(plot.title)}</figcaption>\n"
-        f'<div class="wide plot">{drawn}</div>\n<ul>{_legend(plot.series)}</ul></figure>'
+        f'<div class="wide plot" {_region(f"{plot.title}, drawn")}>{drawn}</div>\n'
+        f"<ul>{_legend(plot.series)}</ul></figure>"
     )
+
+
+def _region(title: str) -> str:
+    """What may be wider than the screen: the keyboard moves it, too."""
+    return f'role="region" tabindex="0" aria-label="{_own(title)}"'
 
 
 def _legend(series: Sequence[Series]) -> str:

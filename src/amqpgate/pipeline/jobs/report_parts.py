@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from amqpgate.pipeline.jobs.graph import Topology
+from amqpgate.pipeline.jobs.graph import DeniedEdge, Topology
 
 #: Series that a plot tells apart; all others are one more.
 MOST_SERIES: Final = 6
@@ -68,6 +68,7 @@ class Picture:
     """The graph of who sends what to whom."""
 
     topology: Topology
+    denied: tuple[DeniedEdge, ...] = ()
 
 
 Part: TypeAlias = ReportTable | Plot | Picture

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Final
 
 from amqpgate.pipeline.frames import F, with_columns
 from amqpgate.pipeline.jobs import names, templates
-from amqpgate.pipeline.jobs.graph import Declared, Edge, Node, NodeKind, ReplayedBinding, Topology, merged
+from amqpgate.pipeline.jobs.graph import (
+    Declared,
+    DeniedEdge,
+    Edge,
+    Node,
+    NodeKind,
+    ReplayedBinding,
+    Topology,
+    merged,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -70,7 +79,14 @@ def topology(usage: DataFrame, events: DataFrame) -> Topology:
         )
         for one in bindings.values()
     ]
-    return Topology(merged(edges), tuple(declared.values()), tuple(bindings.values()), left_out + more)
+    return Topology(
+        merged(edges),
+        tuple(declared.values()),
+        tuple(bindings.values()),
+        left_out + more,
+        min((_time(row.first) for row in rows), default=None),
+        max((_time(row.last) for row in rows), default=None),
+    )
 
 
 def _still_there(things: list[Row]) -> Iterator[Row]:
@@ -205,6 +221,52 @@ def declarations(events: DataFrame) -> DataFrame:
 def _time(value: datetime) -> datetime:
     """Spark hands times out in the time zone of this process."""
     return value.astimezone(UTC)
+
+
+def refused(events: DataFrame) -> tuple[tuple[DeniedEdge, ...], int]:
+    """Who was denied what, the most often first, and how many rows there was no room for.
+
+    Denials of what has neither an exchange nor a queue, as of a connection, lead nowhere and are not there.
+    """
+    rows, left_out = _most(
+        events.where(F.col("kind") == "denied")
+        .groupBy("user", "vhost", "operation", "exchange", "queue", "destination", "routing_key")
+        .agg(
+            F.count("*").alias("times"),
+            F.max_by(F.struct("policy", "rule"), "time").alias("by"),
+            F.max("time").alias("last"),
+        )
+        .orderBy(F.desc("times"), F.desc("last"))
+    )
+    found: dict[tuple[Node, Node], DeniedEdge] = {}
+    for row in rows:
+        if (edge := _denied(row)) is not None:
+            key = edge.source, edge.target
+            found[key] = found[key] | edge if key in found else edge
+    return tuple(sorted(found.values(), key=lambda one: -one.times)), left_out
+
+
+def _denied(row: Row) -> DeniedEdge | None:
+    vhost = row.vhost or ""
+    queue = next((name for name in (row.queue, row.destination, row.routing_key) if name is not None), None)
+    if row.exchange:
+        what = Node("exchange", vhost, row.exchange)
+    elif queue is not None:
+        what = Node("queue", vhost, folded_name(queue))
+    else:
+        return None
+    somebody = Node("principal", vhost, row.user if row.user is not None else "(unknown)")
+    is_read = row.operation in ("basic.consume", "basic.get")
+    policy, rule = row.by["policy"], row.by["rule"]
+    return DeniedEdge(
+        source=what if is_read else somebody,
+        target=somebody if is_read else what,
+        times=row.times,
+        # Where neither denied it the broker did (`denials`).
+        by=f"{policy}/{rule}" if policy is not None else "no rule" if rule is not None else "the broker",
+        last=_time(row.last),
+        keys=(folded_key(row.routing_key),) if row.routing_key else (),
+    )
 
 
 def _node(kind: NodeKind, row: Row) -> Node:

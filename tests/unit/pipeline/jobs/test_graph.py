@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from xml.etree import ElementTree
 
 import networkx
 import pytest
@@ -24,8 +23,7 @@ from amqpgate.pipeline.jobs.graph import (
     merged,
     unused,
 )
-from amqpgate.pipeline.jobs.picture import mermaid, page, svg
-from amqpgate.pipeline.jobs.report_page import _STYLE
+from amqpgate.pipeline.jobs.picture import mermaid
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -183,26 +181,7 @@ def test_names_cannot_break_out_of_mermaid() -> None:
         assert re.fullmatch(rf'  ({shape}|n\d+ -->\|"[^"|<>]*"\| n\d+)', line), line
 
 
-@pytest.mark.parametrize("told", [SHOP, HOSTILE, Topology(())])
-def test_the_picture_is_whole_and_needs_nothing_from_elsewhere(told: Topology) -> None:
-    root = ElementTree.fromstring(svg(told))
-    space = "{http://www.w3.org/2000/svg}"
-    assert len(root.findall(f"{space}path")) == len(told.edges)
-    text = page(told, "Topology of <shop>")
-    assert "<script" not in text
-    assert not re.search(r"(src|href|url)\s*[=(]", text)
-    assert "Topology of &lt;shop&gt;" in text
-
-
 def test_a_large_graph_is_drawn_in_part_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picture, "MAX_EDGES", 2)
     assert "4 edges with fewer messages are left out" in mermaid(SHOP)
-    assert "4 edges with fewer messages are left out" in svg(SHOP)
-    assert "x orders" not in svg(SHOP)
-    assert "other" not in svg(SHOP)
-
-
-def test_the_picture_is_as_wide_as_its_page() -> None:
-    """Its four columns are wider than many a screen."""
-    for text in (page(SHOP, "Shop"), _STYLE):
-        assert ".picture svg { display: block; width: 100%; min-width: 680px; height: auto }" in text
+    assert "other" not in mermaid(SHOP)

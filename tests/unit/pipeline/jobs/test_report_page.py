@@ -42,7 +42,7 @@ HOSTILE = (
 )
 
 #: Elements that have no end.
-_VOID = frozenset({"meta"})
+_VOID = frozenset({"input", "meta"})
 
 
 class Reader(HTMLParser):
@@ -116,9 +116,9 @@ def test_names_do_nothing(name: str) -> None:
         for one in ("name", name)
     )
     assert hostile.tags == plain.tags
-    assert "script" not in hostile.tags
     assert {name for name, _ in hostile.attributes} == {name for name, _ in plain.attributes}
-    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in hostile.attributes
+    (policy,) = (value for _, value in hostile.attributes if value.startswith("default-src 'none'; "))
+    assert "script-src 'sha256-" in policy
     for attribute, value in hostile.attributes:
         assert not attribute.startswith("on")
         if attribute in ("src", "href", "xlink:href"):

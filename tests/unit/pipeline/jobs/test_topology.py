@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from amqpgate.pipeline.jobs import topology as job
 from amqpgate.pipeline.jobs.graph import Topology
-from amqpgate.pipeline.jobs.topology import topology
+from amqpgate.pipeline.jobs.topology import refused, topology
 from amqpgate.pipeline.reading import schema
 from amqpgate.records import Event, Usage
 from tests.support.audit_records import START, event, table_of, usage
@@ -120,6 +120,49 @@ def test_what_was_declared_last_is_there(spark: SparkSession) -> None:
 def test_times_are_those_of_the_records(spark: SparkSession) -> None:
     (one,) = told(spark, [usage("id", START, exchange="x")]).edges
     assert one.last == START + timedelta(seconds=10)
+
+
+def test_messages_have_a_first_and_a_last(spark: SparkSession) -> None:
+    found = told(spark, [usage("id", START + timedelta(minutes=minute), exchange="x") for minute in (1, 2)])
+    assert (found.first, found.last) == (START + timedelta(minutes=1), START + timedelta(seconds=130))
+    assert found.seconds == 70
+
+
+def test_who_was_denied_what(spark: SparkSession) -> None:
+    shop = {"user": "shop", "vhost": "/", "policy": "p", "verdict": "deny"}
+    events = [
+        event(
+            "id", "denied", START, operation="basic.publish", exchange="x", routing_key="k", rule="a", **shop
+        ),
+        *(
+            event(
+                "id",
+                "denied",
+                START + timedelta(minutes=number),
+                operation="basic.publish",
+                exchange="x",
+                routing_key=f"job.471{number}",
+                rule="b",
+                **shop,
+            )
+            for number in (1, 2)
+        ),
+        event("id", "denied", START, operation="basic.consume", queue="q.4711", rule="a", **shop),
+        event("id", "denied", START, operation="connection.open", rule="a", **shop),
+        event("id", "denied", START, vhost="/", operation="queue.bind", exchange="y", queue="q"),
+        event("id", "denied", START, vhost="/", operation="basic.publish", exchange="", routing_key="q"),
+    ]
+    found, left_out = refused(spark.createDataFrame(table_of("events", events), schema("events")))
+    assert left_out == 0
+    assert sorted(
+        (one.source.name, one.target.name, one.times, one.by, sorted(one.keys)) for one in found
+    ) == [
+        ("(unknown)", "q", 1, "the broker", ["q"]),
+        ("(unknown)", "y", 1, "the broker", []),
+        ("q.*", "shop", 1, "p/a", []),
+        ("shop", "x", 3, "p/b", ["job.*", "k"]),
+    ]
+    assert found[0].times == 3
 
 
 def test_what_there_is_no_room_for_is_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
