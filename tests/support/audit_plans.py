@@ -19,7 +19,8 @@ from tests.support.audit_records import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from sqlframe.duckdb import DuckDBSession
+
+    from amqpgate.pipeline.local_frames import SqlSession
 
 
 @attrs.frozen
@@ -27,13 +28,13 @@ class Plans:
     """An engine, and its session."""
 
     name: Engine
-    session: SparkSession | DuckDBSession
+    session: SparkSession | SqlSession
 
     def frame(self, sort: Sort, records: Iterable[Record] | pa.Table) -> DataFrame:
         """The records as the engine's frame."""
         table = records if isinstance(records, pa.Table) else table_of(sort, records)
         if self.name == "local":
-            return local.frame_of(cast("DuckDBSession", self.session), table)
+            return local.frame_of(cast("SqlSession", self.session), table)
         return cast("SparkSession", self.session).createDataFrame(table, schema(sort))
 
     def explained(self, files: list[str]) -> AbstractContextManager[None]:
@@ -44,7 +45,7 @@ class Plans:
         """A folder of records."""
         with engine(self.name):
             if self.name == "local":
-                return local_reading.read(cast("DuckDBSession", self.session), str(folder), sort, span)
+                return local_reading.read(cast("SqlSession", self.session), str(folder), sort, span)
             return reading.read(cast("SparkSession", self.session), str(folder), sort, span)
 
     def rows_of(self, table: RecordTable) -> list[Any]:

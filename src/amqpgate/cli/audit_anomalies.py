@@ -36,13 +36,14 @@ def anomalies(last: int, follow: bool) -> None:
         watching(_watch)
         return
     with running() as run:
+        from amqpgate.pipeline.frames import F
         from amqpgate.pipeline.jobs.anomalies import anomalies as found
 
         end = (run.options.until or datetime.now(UTC)).astimezone(UTC)
         end = end.replace(minute=0, second=0, microsecond=0)
         begin = end - timedelta(hours=last)
         usage = run.read("usage").frame
-        if usage.where(usage.window_start < begin).isEmpty():
+        if usage.where(F.col("window_start") < F.lit(begin)).isEmpty():
             raise Failure(
                 f"amqpgate: there are no records before {begin:%Y-%m-%dT%H:%MZ} to compare with: "
                 "choose an earlier --since, or a smaller --last",

@@ -25,11 +25,11 @@ from amqpgate.cli.failures import WRONG, Failure
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
-    from sqlframe.duckdb import DuckDBSession
 
     from amqpgate.pipeline.contract import Skipped
     from amqpgate.pipeline.folders import Compacted, RecordSource, RecordTable, Span
     from amqpgate.pipeline.following import Skips
+    from amqpgate.pipeline.local_frames import SqlSession
     from amqpgate.records import Sort
 
     #: What is done with the rows of a batch, and its number.
@@ -182,7 +182,7 @@ class Running:
     def __init__(
         self,
         options: Options,
-        session: SparkSession | DuckDBSession,
+        session: SparkSession | SqlSession,
         source: str | RecordSource,
         tell: Callable[[str], None],
         facts: RunFacts,
@@ -226,7 +226,7 @@ class Running:
         if frames.current() == "local":
             from amqpgate.pipeline.local import frame_of
 
-            return frame_of(cast("DuckDBSession", self._session), table)
+            return frame_of(cast("SqlSession", self._session), table)
         return self.spark.createDataFrame(table)
 
     def _read(self, sort: Sort, span: Span, leave_out: Container[str] = frozenset()) -> RecordTable:
@@ -236,7 +236,7 @@ class Running:
         if frames.current() == "local":
             from amqpgate.pipeline import local_reading
 
-            session = cast("DuckDBSession", self._session)
+            session = cast("SqlSession", self._session)
             table = local_reading.read(session, self.folder, sort, span, leave_out=leave_out)
         else:
             from amqpgate.pipeline import reading
@@ -420,9 +420,9 @@ def _start_local(
     facts: RunFacts,
 ) -> Running:
     with needed():
-        from amqpgate.pipeline.without_pandas import leave_out_pandas
+        from amqpgate.pipeline.lean_arrow import load_arrow
 
-        leave_out_pandas()
+        load_arrow()
         from amqpgate.pipeline import local
     session = local.start()
     stack.callback(session.stop)

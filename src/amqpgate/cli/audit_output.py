@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
@@ -25,6 +26,11 @@ MOST_ROWS = 200
 #: What a spreadsheet would take for the beginning of a formula: at the beginning of a cell, in the letters of
 #: Latin and of East Asian scripts; and wherever a cell begins for one that splits by other characters.
 _FORMULA = re.compile(r"(^[\s\x00]*|[;,|\t\r\n\"'] *)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
+#: So many texts and times are remembered in the form of an answer: they repeat from row to row.
+_MOST_TOLD = 1 << 14
+#: Values that no form has as they are, and those that all have so.
+_CHANGED = (str, datetime)
+_NUMBERS = frozenset((int, float, bool, type(None)))
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -47,7 +53,8 @@ def write_rows(
     zone: tzinfo = UTC,
 ) -> None:
     """Rows that are here already, in the same forms."""
-    rows = ([_plain(value, zone) for value in row] for row in rows)
+    plain = lru_cache(_MOST_TOLD)(partial(_plain, zone=zone))
+    rows = ([plain(value) if isinstance(value, _CHANGED) else value for value in row] for row in rows)
     if form == "table":
         shown = list(islice(rows, MOST_ROWS + 1))
         _print_table(names, shown[:MOST_ROWS], out)
@@ -56,7 +63,12 @@ def write_rows(
     elif form == "csv":
         table = csv.writer(out, lineterminator="\n")
         table.writerow(names)
-        table.writerows([_cell(value) for value in row] for row in rows)
+        text_cell = lru_cache(_MOST_TOLD)(_text_cell)
+
+        def cell(value: object) -> object:
+            return text_cell(value) if isinstance(value, str) else _cell(value)
+
+        table.writerows([value if type(value) in _NUMBERS else cell(value) for value in row] for row in rows)
     else:
         for row in rows:
             told = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=_digits)
@@ -94,13 +106,12 @@ def _print_table(names: Sequence[str], rows: Sequence[Sequence[object]], out: IO
     Console(file=out, width=None if out.isatty() else 10_000).print(table)
 
 
-def _plain(value: object, zone: tzinfo) -> object:
+def _plain(value: object, zone: tzinfo) -> str:
     """Times as text, with their zone. Text that no file can hold as text that it can."""
     if isinstance(value, str):
         # JSON may name half a character.
         return value.encode(errors="backslashreplace").decode()
-    if not isinstance(value, datetime):
-        return value
+    assert isinstance(value, datetime)
     return value.astimezone(zone).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 
@@ -140,5 +151,9 @@ def _cell(value: object) -> object:
     if isinstance(value, Decimal):
         return _digits(value)
     text = " ".join(map(str, value)) if isinstance(value, list) else value
+    return _text_cell(text) if isinstance(text, str) else text
+
+
+def _text_cell(text: str) -> str:
     # Clients choose names.
-    return _FORMULA.sub(lambda begins: f"{begins[1] or ''}'", text) if isinstance(text, str) else text
+    return _FORMULA.sub(lambda begins: f"{begins[1] or ''}'", text)

@@ -33,7 +33,7 @@ def source_of(
     with needed():
         from amqpgate.pipeline.lake.address import address_of
         from amqpgate.pipeline.masters import is_embedded
-        from amqpgate.pipeline.objects import Objects, is_address
+        from amqpgate.pipeline.places import is_address
 
     def copies() -> Path:
         return Path(stack.enter_context(TemporaryDirectory(prefix="amqpgate-audit-")))
@@ -45,5 +45,7 @@ def source_of(
         is_far = address.folder is None
         return LakeSource(open_lake(address), copies() if is_far and is_embedded(master) else None, tell)
     if is_address(folder) and is_embedded(master):
+        from amqpgate.pipeline.objects import Objects
+
         return Objects(folder, copies(), tell)
     return folder

@@ -90,11 +90,11 @@ def watching(make: Callable[[timedelta], Watch]) -> None:
     with needed():
         from amqpgate.pipeline.errors import PipelineError
         from amqpgate.pipeline.folders import Span
+        from amqpgate.pipeline.lean_arrow import load_arrow
         from amqpgate.pipeline.places import local_files
         from amqpgate.pipeline.watch.course import AlertCourse, Stopped
-        from amqpgate.pipeline.without_pandas import leave_out_pandas
 
-    leave_out_pandas()
+    load_arrow()
     options, said = chosen_options(), _said()
     if said.state is None:
         raise Failure("amqpgate: --follow needs --state DIR, where it remembers what it has done", WRONG)

@@ -8,6 +8,7 @@ frames to data frames; what starts Spark, reads and writes is apart from it.
 ``folders``     which files of a folder have what is wanted
 ``contract``    what a file of records has to have
 ``pages``       whether a Parquet file is as it was written
+``frames``      plans that both engines run; ``local_*``: frames over DuckDB, with PySpark's names
 ``reading``     a folder of records as data frames, and what of it cannot be read
 ``objects``     records in an object store, as files of this machine
 ``following``   the same as they come, by batches

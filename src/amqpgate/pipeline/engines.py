@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.folders import RecordSource
 from amqpgate.pipeline.frames import Engine
 from amqpgate.pipeline.masters import is_submitted
 from amqpgate.pipeline.places import local_files
+
+if TYPE_CHECKING:
+    from amqpgate.pipeline.folders import RecordSource
 
 #: Files of at most so many bytes are looked at in this process: some millions of records in Parquet.
 MOST_LOCAL: Final = 256 << 20

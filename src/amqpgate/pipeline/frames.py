@@ -1,9 +1,8 @@
 """Plans that two engines run: Spark's, and DuckDB's in this process.
 
-A verb is written once, as a plan over data frames with the names of PySpark. SQLFrame has the same frames
-over DuckDB. ``F`` and ``Window`` are those of the engine in force; frames of one engine do not mix with
-columns of the other. What the engines name otherwise is here; functions that SQLFrame does not have are in
-`local_functions`.
+A verb is written once, as a plan over data frames with the names of PySpark. `local_frames`, `local_columns`
+and `local_functions` have the same names over DuckDB's SQL. ``F`` and ``Window`` are those of the engine in
+force; frames of one engine do not mix with columns of the other. What the engines name otherwise is here.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ENGINE: Final[ContextVar[Engine]] = ContextVar("engine", default="spark")
 _MODULES: Final[Mapping[Engine, tuple[str, str]]] = {
     "spark": ("pyspark.sql", "pyspark.sql.functions"),
-    "local": ("sqlframe.duckdb", "amqpgate.pipeline.local_functions"),
+    "local": ("amqpgate.pipeline.local_columns", "amqpgate.pipeline.local_functions"),
 }
 
 
@@ -92,18 +91,22 @@ def window(time: str, per: Literal["minute", "hour", "day"]) -> Column:
     On Spark a stream with a watermark needs just that; ``begin_of`` has its start.
     """
     if _ENGINE.get() == "local":
-        # By numbers, which costs a third of what date_trunc does with a time zone; UTC has no odd lengths.
-        micros = _MICROS[per]
-        number = F.expr(f"epoch_us({time}) DIV {micros}") * micros
-        return F.call_function("make_timestamptz", number.cast("bigint")).alias("window")
+        return _begun(F.col(time), per).alias("window")
     return F.window(time, f"1 {per}")
 
 
 def hour_of(time: str | Column) -> Column:
     """When its hour began, UTC, whichever time zone the session has."""
     if _ENGINE.get() == "local":
-        return F.date_trunc("hour", time)
+        return _begun(F.col(time) if isinstance(time, str) else time, "hour")
     return F.timestamp_seconds(F.floor(F.unix_seconds(time) / 3600) * 3600)
+
+
+def _begun(time: Column, per: Literal["minute", "hour", "day"]) -> Column:
+    """When DuckDB's minute, hour or day began, UTC."""
+    # By numbers, which costs a third of what date_trunc does with a time zone; UTC has no odd lengths.
+    micros = F.unix_micros(time)
+    return F.call_function("make_timestamptz", micros - F.pmod(micros, F.lit(_MICROS[per])))
 
 
 def local_begin_of(time: str, per: Literal["day", "month"], zone: str) -> Column:
@@ -141,8 +144,13 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
 
 def times_of(frame: DataFrame) -> tuple[str, ...]:
     """The columns that are times."""
-    # Both engines have a class of this name.
-    return tuple(field.name for field in frame.schema if type(field.dataType).__name__ == "TimestampType")
+    if _ENGINE.get() == "local":
+        from amqpgate.pipeline.local import times_of as times
+
+        return times(frame)
+    from pyspark.sql.types import TimestampType
+
+    return tuple(field.name for field in frame.schema if isinstance(field.dataType, TimestampType))
 
 
 def arrow_of(frame: DataFrame) -> pyarrow.Table:

@@ -1,8 +1,7 @@
-"""DuckDB in this process, with PySpark's data frames over it."""
+"""DuckDB in this process, with data frames over it that have PySpark's names."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,35 +9,29 @@ from typing import TYPE_CHECKING, Final, cast
 
 import duckdb
 import pyarrow
-import sqlframe.base.util
-from sqlframe.duckdb import DuckDBSession
 
 from amqpgate.pipeline.contract import is_whole
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.kinds import DIGITS, Kind
+from amqpgate.pipeline.local_columns import literal, quoted
+from amqpgate.pipeline.local_frames import SqlFrame, SqlSession
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlframe.duckdb import DuckDBDataFrame
 
     Batches = Iterator[pyarrow.RecordBatch]
 
-#: What SQLFrame, and DuckDB, call the types of columns.
+#: What DuckDB calls the types of columns.
 _SQL: Final = {
-    "string": ("string", "VARCHAR"),
-    "int16": ("smallint", "SMALLINT"),
-    "int64": ("bigint", "BIGINT"),
-    "bool": ("boolean", "BOOLEAN"),
-    "timestamp[us, tz=UTC]": ("timestamp", "TIMESTAMPTZ"),
-    "binary": ("binary", "BLOB"),
+    "string": "VARCHAR",
+    "int16": "SMALLINT",
+    "int64": "BIGINT",
+    "bool": "BOOLEAN",
+    "timestamp[us, tz=UTC]": "TIMESTAMPTZ",
+    "binary": "BLOB",
 }
 #: Rows of a batch that a function of Python gets.
 _BATCH: Final = 10_000
-_numbers = itertools.count()
-
-
-# SQLFrame's own looks among all dialects of sqlglot, and loads them for that.
-sqlframe.base.util.dialect_to_string = lambda dialect: type(dialect).__name__.lower()
 
 
 @contextmanager
@@ -53,61 +46,71 @@ def explained(files: Iterable[str] = ()) -> Iterator[None]:
         raise PipelineError(why if damaged is None else f"{damaged} is damaged: {why}") from error
 
 
-def start() -> DuckDBSession:
+def start() -> SqlSession:
     """A session. Times are UTC, and nothing is fetched from anywhere."""
     connection = duckdb.connect(
         config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "true"}
     )
     connection.execute("SET TimeZone = 'UTC'")
-    return DuckDBSession(connection)
+    return SqlSession(connection)
 
 
-def frame_of(session: DuckDBSession, table: pyarrow.Table | pyarrow.RecordBatchReader) -> DataFrame:
+def frame_of(session: SqlSession, table: pyarrow.Table | pyarrow.RecordBatchReader) -> DataFrame:
     """The rows of an Arrow table."""
-    name = f"rows_{next(_numbers)}"
-    session._conn.register(f"{name}_arrow", table)
-    session._conn.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_arrow")  # noqa: S608 - both are ours
-    session._conn.unregister(f"{name}_arrow")
-    return cast("DataFrame", session.table(name))
+    name = session.new_name()
+    session.connection.register(f"{name}_arrow", table)
+    session.connection.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_arrow")  # noqa: S608 - both are ours
+    session.connection.unregister(f"{name}_arrow")
+    return cast("DataFrame", session.table(name, table.schema.names))
 
 
 def files_of(
-    session: DuckDBSession, files: Iterable[tuple[str, frozenset[str]]], rows: pyarrow.Schema
+    session: SqlSession, files: Iterable[tuple[str, frozenset[str]]], rows: pyarrow.Schema
 ) -> DataFrame:
     """What is in Parquet files, of each its path and its columns, read by each plan that needs it. A column
     that a file does not have is null. Raises ``PipelineError`` for a path that DuckDB cannot be told."""
     alike: dict[frozenset[str], list[str]] = {}
     for path, names in files:
-        alike.setdefault(names.intersection(rows.names), []).append(_literal(path))
+        alike.setdefault(names.intersection(rows.names), []).append(_place(path))
     parts = (
         f"SELECT {', '.join(_column(field, names) for field in rows)} "  # noqa: S608 - all of it is quoted
         f"FROM read_parquet([{', '.join(paths)}], hive_partitioning = false)"
         for names, paths in alike.items()
     )
-    name = f"files_{next(_numbers)}"
-    session._conn.execute(f"CREATE VIEW {name} AS {' UNION ALL '.join(parts)}")
-    # SQLFrame would ask DuckDB, and translate each answer twice.
-    session.catalog.add_table(name, {field.name: _SQL[str(field.type)][0] for field in rows})
-    return cast("DataFrame", session.table(name))
+    name = session.new_name()
+    session.connection.execute(f"CREATE VIEW {name} AS {' UNION ALL '.join(parts)}")
+    return cast("DataFrame", session.table(name, rows.names))
 
 
 def _column(field: pyarrow.Field, names: frozenset[str]) -> str:
-    value = f'"{field.name}"' if field.name in names else "NULL"
-    return f'CAST({value} AS {_SQL[str(field.type)][1]}) AS "{field.name}"'
+    value = quoted(field.name) if field.name in names else "NULL"
+    return f"CAST({value} AS {_SQL[str(field.type)]}) AS {quoted(field.name)}"
 
 
-def _literal(path: str) -> str:
+def _place(path: str) -> str:
     """A path that DuckDB takes by its letters, and not for a pattern."""
     if re.search(r"[*?\[]", path):
         if "\\" in path:
             raise PipelineError(f"{path} has a backslash, and one of * ? [, in its name: use --engine spark")
         path = re.sub(r"([*?\[])", r"[\1]", path)
-    return "'" + path.replace("'", "''") + "'"
+    return literal(path)
 
 
 def computed(frame: DataFrame) -> DataFrame:
     """The frame with its rows in memory."""
-    return frame_of(cast("DuckDBDataFrame", frame).session, arrow_of(frame))
+    steps = cast("SqlFrame", frame)
+    name = steps.session.new_name()
+    steps.session.connection.execute(f"CREATE TABLE {name} AS {steps.sql()}")
+    return cast("DataFrame", steps.session.table(name, steps.names))
+
+
+def times_of(frame: DataFrame) -> tuple[str, ...]:
+    """The columns that are times."""
+    steps = cast("SqlFrame", frame)
+    found = steps.session.connection.execute(f"DESCRIBE {steps.sql()}").fetchall()
+    return tuple(
+        name for name, kind, *_ in found if kind == _SQL["timestamp[us, tz=UTC]"] or "TIME ZONE" in kind
+    )
 
 
 def rows_of(frame: DataFrame) -> Iterator[dict[str, object]]:
@@ -130,10 +133,9 @@ def from_batches(
     }
     schema = pyarrow.schema([*table.schema, *((name, types[kind]) for name, kind in added.items())])
     batches = function(iter(table.to_batches(_BATCH)))
-    return frame_of(cast("DuckDBDataFrame", frame).session, pyarrow.Table.from_batches(batches, schema))
+    return frame_of(cast("SqlFrame", frame).session, pyarrow.Table.from_batches(batches, schema))
 
 
 def arrow_of(frame: DataFrame) -> pyarrow.Table:
-    """Its rows. Not by SQLFrame, which asks DuckDB in a way that is deprecated."""
-    duck = cast("DuckDBDataFrame", frame)
-    return duck.session._conn.sql(duck.sql("duckdb", optimize=False, pretty=False)).to_arrow_table()
+    """Its rows."""
+    return cast("SqlFrame", frame).arrow()

@@ -28,11 +28,11 @@ from amqpgate.pipeline.places import local_files
 from amqpgate.records import TABLES, Sort, arrow_schema
 
 if TYPE_CHECKING:
-    from sqlframe.duckdb import DuckDBSession
+    from amqpgate.pipeline.local_frames import SqlSession
 
 
 def read(
-    session: DuckDBSession,
+    session: SqlSession,
     folder: str | RecordSource,
     sort: Sort,
     span: Span | None = None,

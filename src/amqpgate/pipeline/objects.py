@@ -16,15 +16,10 @@ from pyarrow import fs
 
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import Span, chosen
+from amqpgate.pipeline.places import SCHEME
 from amqpgate.records import Sort
 
-_SCHEME: Final = "s3://"
 _AT_ONCE: Final = 8
-
-
-def is_address(folder: str) -> bool:
-    """Whether it is one of an object store that is copied from."""
-    return folder.startswith(_SCHEME)
 
 
 @attrs.define
@@ -71,18 +66,18 @@ class Objects:
         return self._size[path]
 
     def _look(self) -> None:
-        start, _, options = self.address.removeprefix(_SCHEME).partition("?")
+        start, _, options = self.address.removeprefix(SCHEME).partition("?")
         start = start.rstrip("/")
         bucket = start.partition("/")[0]
         if not {"@", ":"}.isdisjoint(bucket):
             raise PipelineError(
-                f"{_SCHEME}...: a key in an address would be shown to others; "
+                f"{SCHEME}...: a key in an address would be shown to others; "
                 "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
             )
         if {"", ".", ".."}.intersection(start.split("/")):
-            raise PipelineError(f"{self} is not like {_SCHEME}BUCKET/PREFIX")
+            raise PipelineError(f"{self} is not like {SCHEME}BUCKET/PREFIX")
         try:
-            store, _ = fs.FileSystem.from_uri(f"{_SCHEME}{bucket}?{options}")
+            store, _ = fs.FileSystem.from_uri(f"{SCHEME}{bucket}?{options}")
             alone = store.get_file_info(start)
             below = fs.FileSelector(start, recursive=True)
             found = [alone] if alone.is_file else store.get_file_info(below)
@@ -108,7 +103,7 @@ class Objects:
 
     def name(self, path: str) -> str:
         """Of a copy: what it is a copy of."""
-        return f"{_SCHEME}{self._key(path)}"
+        return f"{SCHEME}{self._key(path)}"
 
     def _copy(self, path: str) -> int:
         made = self._file(path)

@@ -1,11 +1,20 @@
-"""Files of a folder of records on this machine."""
+"""Where a folder of records is: its files on this machine, or an object store."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from amqpgate.pipeline.errors import PipelineError
+
+#: How an address of an object store that is copied from begins.
+SCHEME: Final = "s3://"
+
+
+def is_address(folder: str) -> bool:
+    """Whether it is one."""
+    return folder.startswith(SCHEME)
 
 
 def local_files(folder: str) -> list[Path] | None:

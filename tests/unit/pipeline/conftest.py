@@ -12,9 +12,9 @@ from pathlib import Path
 import pandas  # noqa: F401
 import pytest
 from pyspark.sql import SparkSession
-from sqlframe.duckdb import DuckDBSession
 
 from amqpgate.pipeline import local
+from amqpgate.pipeline.local_frames import SqlSession
 from amqpgate.pipeline.spark import start
 from tests.support.audit_plans import Plans
 
@@ -52,7 +52,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def duck() -> Iterator[DuckDBSession]:
+def duck() -> Iterator[SqlSession]:
     """An embedded DuckDB."""
     session = local.start()
     yield session

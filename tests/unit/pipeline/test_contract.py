@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from sqlframe.duckdb import DuckDBSession
 
 from amqpgate.pipeline.compact import compact
 from amqpgate.pipeline.contract import Look, look_into, required
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.local_frames import SqlSession
 from amqpgate.pipeline.reading import Span, _look_elsewhere, read
 from amqpgate.records import Sort
 from amqpgate.telemetry.audit.parquet import _make_parquet, _parquet_of
@@ -171,7 +171,7 @@ def test_one_bit_that_is_wrong_ends_the_job_and_is_named(plans: Plans, tmp_path:
             plans.rows_of(plans.read(tmp_path, "usage"))
 
 
-def test_folders_are_read_by_the_letters_of_their_names(duck: DuckDBSession, tmp_path: Path) -> None:
+def test_folders_are_read_by_the_letters_of_their_names(duck: SqlSession, tmp_path: Path) -> None:
     """A pattern would find the files of its neighbours, too."""
     plans = Plans("local", duck)
     names = ["a?b", "acb", "[a-c]?b", "it's", "**", "back\\slash", '"quoted" ; --', "{a,b}"]
@@ -184,7 +184,7 @@ def test_folders_are_read_by_the_letters_of_their_names(duck: DuckDBSession, tmp
         plans.read(tmp_path / "back\\slash?", "usage")
 
 
-def test_files_that_lack_later_columns_are_read_beside_others(duck: DuckDBSession, tmp_path: Path) -> None:
+def test_files_that_lack_later_columns_are_read_beside_others(duck: SqlSession, tmp_path: Path) -> None:
     plans = Plans("local", duck)
     whole = table_of("usage", [usage("new", START, largest_body=7)])
     write(tmp_path, "usage", whole)

@@ -14,7 +14,6 @@ import attrs
 import pyarrow
 import pytest
 from pyspark.sql import SparkSession
-from sqlframe.duckdb import DuckDBSession
 
 from amqpgate.pipeline import local, local_reading, reading
 from amqpgate.pipeline.engines import MOST_LOCAL, choose
@@ -33,6 +32,7 @@ from amqpgate.pipeline.jobs.report_costs import Charge
 from amqpgate.pipeline.jobs.report_parts import ReportTable
 from amqpgate.pipeline.jobs.topology import declarations, topology, traffic
 from amqpgate.pipeline.jobs.usage import usage_by
+from amqpgate.pipeline.local_frames import SqlSession
 from amqpgate.policy import Source
 from amqpgate.records import Event, Record, Sort, Usage, arrow_schema
 from tests.support.audit_records import START, Traffic, event, frame_of, lines, usage, write
@@ -148,7 +148,7 @@ FRAMES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 
 
 @pytest.fixture(scope="module")
-def ducks(duck: DuckDBSession, folder: Path) -> list[DataFrame]:
+def ducks(duck: SqlSession, folder: Path) -> list[DataFrame]:
     """The month's usage and events, on DuckDB."""
     with engine("local"):
         return [local_reading.read(duck, str(folder), sort).frame for sort in SORTS]
@@ -219,7 +219,7 @@ def test_what_comes_to_this_process_is_the_same(
 
 @pytest.mark.parametrize("sort", ["usage", "events"])
 def test_both_read_the_same_and_leave_out_the_same(
-    sort: Sort, spark: SparkSession, duck: DuckDBSession, tmp_path: Path
+    sort: Sort, spark: SparkSession, duck: SqlSession, tmp_path: Path
 ) -> None:
     month = Traffic(services=2, sessions=1, keys=2)
     write(tmp_path, "usage", month.usage(100), per_file=40)
@@ -248,7 +248,7 @@ def test_both_read_the_same_and_leave_out_the_same(
     assert sorted(map(repr, found.skipped)) == sorted(map(repr, expected.skipped))
 
 
-def test_frames_of_other_values_are_not_mixed_up(spark: SparkSession, duck: DuckDBSession) -> None:
+def test_frames_of_other_values_are_not_mixed_up(spark: SparkSession, duck: SqlSession) -> None:
     """The check above would see it if the engines differed."""
     one, other = ([usage("1", START, count)] for count in (1, 2))
     expected = sorted_rows(rows_of(usage_by(frame_of(spark, "usage", one), "day")))

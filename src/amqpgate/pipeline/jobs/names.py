@@ -113,6 +113,14 @@ def shape_of(name: str) -> tuple[str, list[str]]:
     return _PIECE.sub(lambda match: _MARKS[_kind_of(match[0])], name), _PIECE.findall(name)
 
 
+def without_ids(name: str, sign: str) -> str:
+    """The name with the sign for each piece that looks like an id."""
+    for given in _GIVEN:
+        if name.startswith(given):
+            return given + sign
+    return name if _MARKED.search(name) else _PIECE.sub(sign, name)
+
+
 def has_an_id(name: str) -> bool:
     """Whether a piece of the name looks like an id."""
     return bool(shape_of(name)[1])

@@ -207,7 +207,7 @@ def _coarsened(alike: DataFrame) -> DataFrame:
     )
     words = F.split("key_shape", r"\.")
     rest = F.array_repeat(F.lit(MARK), F.size(words) - 1)
-    start = F.concat_ws(".", F.array(words[0]), rest)
+    start = F.array_join(F.concat(F.array(words[0]), rest), ".")
     crowded = (
         alike.where(keyed)
         .groupBy("user", "vhost", "exchange")
@@ -217,7 +217,7 @@ def _coarsened(alike: DataFrame) -> DataFrame:
     )
     together = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in ("user", "vhost", "exchange")]
     is_coarse = keyed & F.col("shapes").isNotNull() & (F.col("key_shape") != "")
-    length = F.concat_ws(".", F.array(F.lit(MARK)), rest)
+    length = F.array_join(F.concat(F.array(F.lit(MARK)), rest), ".")
     nothing = F.array(*[F.lit(None).cast("string")] * _PIECES)
     return (
         alike.join(F.broadcast(crowded), together, "left")

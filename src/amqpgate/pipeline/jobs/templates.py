@@ -164,6 +164,13 @@ def shape_of(key: str) -> tuple[str, list[str]]:
     return (".".join(words), ids) if ids else (key, [])
 
 
+def without_ids(key: str, sign: str) -> str:
+    """The key with the sign for each id."""
+    if _MARKED.search(key):
+        return key
+    return ".".join(sign if _ID.fullmatch(word) else word for word in split(key))
+
+
 def _marked(kind: IdKind | Numbered) -> str:
     return _MARKS[kind] if isinstance(kind, IdKind) else f"{kind.before}{_NUMBER_MARK}{kind.after}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from amqpgate.pipeline.frames import F, with_columns
@@ -44,6 +45,8 @@ DECLARATIONS_SCHEMA: Final = (
 
 #: What stands for a piece that differs.
 _ANY: Final = "*"
+#: Names and keys of which it is remembered what they are folded to: one record of many has another.
+_MOST_FOLDED: Final = 1 << 15
 
 _MESSAGES: Final = ("basic.publish", "basic.deliver", "basic.get-ok", "basic.consume", "basic.get")
 _MAKES: Final = ("exchange.declare", "queue.declare", "queue.bind", "exchange.bind")
@@ -148,35 +151,30 @@ def _folding(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordB
     import pyarrow
 
     for batch in batches:
-        rows = batch.select(["operation", "routing_key", "queue"]).to_pylist()
+        operations, routing_keys, names_ = (
+            batch.column(name).to_pylist() for name in ("operation", "routing_key", "queue")
+        )
         keys = [
-            None
-            if row["routing_key"] is None
-            else folded_name(row["routing_key"])
-            if row["operation"] == "basic.publish"
-            else folded_key(row["routing_key"])
-            for row in rows
+            None if key is None else folded_name(key) if operation == "basic.publish" else folded_key(key)
+            for operation, key in zip(operations, routing_keys, strict=True)
         ]
-        queues = [None if row["queue"] is None else folded_name(row["queue"]) for row in rows]
+        queues = [None if name is None else folded_name(name) for name in names_]
         yield pyarrow.RecordBatch.from_arrays(
             [*batch.columns, pyarrow.array(keys, pyarrow.string()), pyarrow.array(queues, pyarrow.string())],
             names=[*batch.schema.names, "key", "name"],
         )
 
 
+@lru_cache(_MOST_FOLDED)
 def folded_key(key: str) -> str:
     """The key with ``*`` for each word that looks like an id."""
-    shape, ids = templates.shape_of(key)
-    return templates.text_of(templates.words_from_shape(shape, [])) if ids else key
+    return templates.without_ids(key, _ANY)
 
 
+@lru_cache(_MOST_FOLDED)
 def folded_name(name: str) -> str:
     """The name with ``*`` for each piece that looks like an id."""
-    shape, pieces = names.shape_of(name)
-    if not pieces:
-        return name
-    parts = names.name_from_shape(shape, [None] * len(pieces))
-    return "".join(part if isinstance(part, str) else _ANY for part in parts)
+    return names.without_ids(name, _ANY)
 
 
 def declarations(events: DataFrame) -> DataFrame:
