@@ -62,13 +62,28 @@ def start() -> DuckDBSession:
     return DuckDBSession(connection)
 
 
-def frame_of(session: DuckDBSession, table: pyarrow.Table | pyarrow.RecordBatchReader) -> DataFrame:
+def frame_of(session: DuckDBSession, table: pyarrow.Table) -> DataFrame:
     """The rows of an Arrow table."""
     name = f"rows_{next(_numbers)}"
-    session._conn.register(f"{name}_arrow", table)
-    session._conn.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_arrow")  # noqa: S608 - both are ours
-    session._conn.unregister(f"{name}_arrow")
+    _put(session, f"CREATE TABLE {name} AS", table)
     return cast("DataFrame", session.table(name))
+
+
+def frame_of_batches(
+    session: DuckDBSession, rows: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]
+) -> DataFrame:
+    """The rows of batches, one at a time: DuckDB moves to a disk what is too much."""
+    name = f"rows_{next(_numbers)}"
+    _put(session, f"CREATE TABLE {name} AS", rows.empty_table())
+    for batch in batches:
+        _put(session, f"INSERT INTO {name}", batch)
+    return cast("DataFrame", session.table(name))
+
+
+def _put(session: DuckDBSession, where: str, rows: pyarrow.Table | pyarrow.RecordBatch) -> None:
+    session._conn.register("coming", rows)
+    session._conn.execute(f"{where} SELECT * FROM coming")  # noqa: S608 - all of it is ours
+    session._conn.unregister("coming")
 
 
 def files_of(
