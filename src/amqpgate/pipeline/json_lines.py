@@ -131,7 +131,7 @@ def _lines(file: BinaryIO) -> Iterator[_Line]:
         *whole, rest = (rest + block).split(b"\n")
         for line in whole:
             number += 1
-            if is_long or len(line) > LONGEST:
+            if is_long:
                 yield number, None
             elif not line.isspace() and line:
                 yield number, line
@@ -144,7 +144,7 @@ def _lines(file: BinaryIO) -> Iterator[_Line]:
 
 def _row(line: bytes | None, schema: pyarrow.Schema, sort: Sort) -> dict[str, object] | None:
     """A record's columns; None of another sort. Raises for what is no record."""
-    if line is None:
+    if line is None or len(line) > LONGEST:
         raise ValueError("too long")
     said = _JSON.decode(line.decode())
     if said["record"] != LINE[sort]:

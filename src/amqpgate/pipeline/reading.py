@@ -193,7 +193,7 @@ def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTable:
         lines=records,
         files=len(in_order),
         records=sum(one.versions.total() for one in seen.values()),
-        skipped=(*broken, *(each for path in in_order if path in seen for each in seen[path].skipped(path))),
+        skipped=(*broken, *(each for path, one in sorted(seen.items()) for each in one.skipped(path))),
     )
 
 
