@@ -98,7 +98,7 @@ def test_only_what_is_wanted_is_copied(
     assert told[-1].startswith(f"copying {len(told)} of {len(told)} objects, ")
     # A line that is no record is named by where it is in the store.
     assert [(each.path, each.why) for each in table.skipped] == [
-        ("s3://days/pod.jsonl", "1 lines are no audit records")
+        ("s3://days/pod.jsonl", "1 lines are no audit records, the first is line 2")
     ]
     # What is here is not copied again, and what is asked for next is.
     del told[:]

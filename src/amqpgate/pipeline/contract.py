@@ -9,17 +9,30 @@ are for others.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cache
 from typing import Final, TypeAlias
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
 #: How many records of which version a file has.
 Versions: TypeAlias = Counter[int]
+
+#: Why a file is left out that ends too early, or has bytes that nobody has written.
+DAMAGED: Final = "is cut off or damaged"
+#: Why a file cannot be read that was there when its folder was listed.
+GONE: Final = "is gone"
+#: Times of records are before, and from 1970 on: so they are times in every zone and program.
+LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
+
+#: Records of a gateway's file: it is closed at 32 MiB, of which a record has more than 32 bytes.
+MOST_OF_GATEWAYS: Final = 1 << 20
 
 #: So many columns are named.
 _MOST_NAMED: Final = 4
@@ -49,21 +62,27 @@ def required(sort: Sort) -> tuple[str, ...]:
     return tuple(field.name for field in attrs.fields(TABLES[sort]) if not field.metadata["null"])
 
 
-def look_into(source: str | pa.Buffer, sort: Sort, *, widened: bool = False) -> Look:
+def look_into(source: str | pa.Buffer, sort: Sort, *, widened: bool = False, most: int | None = None) -> Look:
     """What a Parquet file has, by its footer, and where that is silent by its columns. ``widened``: small
-    numbers may have 32 bits, as in tables of Iceberg, which has none smaller."""
+    numbers may have 32 bits, as in tables of Iceberg, which has none smaller. ``most``: records that it may
+    have, for whoever has all of them in memory."""
     try:
         with pq.ParquetFile(source) as file:
             names = file.schema_arrow.names
+            if most is not None and file.metadata.num_rows > most:
+                return Look(why=f"has {file.metadata.num_rows:,} records, which no file of a gateway has")
             if _VERSION in names and pa.types.is_integer(file.schema_arrow.field(_VERSION).type):
                 versions = _versions(file)
                 if max(versions, default=0) > SCHEMA_VERSION:
                     return Look(versions)
-            if why := misfit(file.schema_arrow, sort, widened=widened) or _without_value(file, sort):
+            why = misfit(file.schema_arrow, sort, widened=widened)
+            if why := why or _without_value(file, sort) or _out_of_time(file, sort):
                 return Look(why=why)
             return Look(versions, columns=frozenset(names))
+    except FileNotFoundError:
+        return Look(why=GONE)
     except (pa.ArrowException, OSError):
-        return Look(why="is cut off or damaged")
+        return Look(why=DAMAGED)
 
 
 def whole(source: str | pa.Buffer, sort: Sort) -> pa.Table | None:
@@ -103,9 +122,13 @@ def misfit(found: pa.Schema, sort: Sort, *, widened: bool = False) -> str | None
     if missing:
         more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
         return f"lacks the columns {', '.join(missing[:_MOST_NAMED])}{more}"
+    # Engines differ on which of them is meant, and Spark does not tell large letters from small ones.
+    names = Counter(map(str.lower, found.names))
     for field in arrow_schema(TABLES[sort]):
         if field.name not in found.names:
             continue
+        if names[field.name] > 1:
+            return f"has the column {field.name} twice"
         type_ = _plain(found.field(field.name).type)
         if type_ != field.type and not (widened and (type_, field.type) == (pa.int32(), pa.int16())):
             return f"has {type_} in the column {field.name}, not {field.type}"
@@ -126,11 +149,27 @@ def _without_value(file: pq.ParquetFile, sort: Sort) -> str | None:
         nulls = sum(
             known.null_count
             if known is not None and known.has_null_count
-            else file.read_row_group(number, [name])[name].null_count
+            else sum(column.null_count for column in _column(file, number, name))
             for number, known in enumerate(_statistics(file, name))
         )
         if nulls:
             return f"has no {name} in {nulls} of {file.metadata.num_rows} records"
+    return None
+
+
+def _out_of_time(file: pq.ParquetFile, sort: Sort) -> str | None:
+    """Whether a time is none that programs know."""
+    latest = int(LATEST.timestamp() * 1e6)
+    for name in (field.name for field in arrow_schema(TABLES[sort]) if pa.types.is_timestamp(field.type)):
+        for number, known in enumerate(_statistics(file, name)):
+            if known is not None and known.has_min_max:
+                least, most = known.min_raw, known.max_raw
+            else:
+                ends = [pc.min_max(part.cast(pa.int64())).as_py() for part in _column(file, number, name)]
+                least = min((end["min"] for end in ends if end["min"] is not None), default=0)
+                most = max((end["max"] for end in ends if end["max"] is not None), default=0)
+            if not 0 <= least <= most < latest:
+                return f"has a time before 1970 or after {LATEST.year - 1} in the column {name}"
     return None
 
 
@@ -140,9 +179,16 @@ def _versions(file: pq.ParquetFile) -> Versions:
         if known is not None and known.has_min_max and known.min == known.max:
             found[known.min] += file.metadata.row_group(number).num_rows
             continue
-        column = file.read_row_group(number, [_VERSION])[_VERSION]
-        found.update({one["values"]: one["counts"] for one in column.drop_null().value_counts().to_pylist()})
+        for column in _column(file, number, _VERSION):
+            counts = column.drop_null().value_counts().to_pylist()
+            found.update({one["values"]: one["counts"] for one in counts})
     return found
+
+
+def _column(file: pq.ParquetFile, number: int, name: str) -> Iterator[pa.Array]:
+    """Of a row group, in parts: a few bytes can stand for a billion values."""
+    for batch in file.iter_batches(row_groups=[number], columns=[name]):
+        yield batch[name]
 
 
 def _statistics(file: pq.ParquetFile, name: str) -> list[pq.Statistics | None]:

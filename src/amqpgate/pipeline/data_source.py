@@ -33,12 +33,13 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxFiles
 
 from amqpgate.pipeline.contract import look_into
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.folders import LOCAL, TIME, Span, chosen
-from amqpgate.pipeline.json_lines import read_lines
+from amqpgate.pipeline.folders import LOCAL, TIME, Span, chosen, refuse_later
+from amqpgate.pipeline.json_lines import LinesSeen, read_lines, readable
 from amqpgate.pipeline.lake.address import address_of
 from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.lake.source import LakeSource
 from amqpgate.pipeline.offsets import Offset, names_of, new_names, offset_of
+from amqpgate.pipeline.pages import damage
 from amqpgate.pipeline.places import local_files
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
@@ -200,8 +201,7 @@ def _tables(path: str, sort: Sort, skips: bool) -> Iterator[pa.Table]:
     schema = arrow_schema(TABLES[sort])
     here = path.removeprefix(LOCAL)
     if not path.endswith(".parquet"):
-        rows, _ = read_lines(path, sort)
-        yield pa.Table.from_pylist(rows, schema).cast(_nullable(schema))
+        yield from _lines(path, sort, skips)
         return
     look = look_into(here, sort, widened=True)
     if max(look.versions, default=0) > SCHEMA_VERSION:
@@ -210,21 +210,33 @@ def _tables(path: str, sort: Sort, skips: bool) -> Iterator[pa.Table]:
         if skips:
             return
         raise PipelineError(f"{path} {look.why}")
-    try:
-        with pq.ParquetFile(here, page_checksum_verification=True) as file:
-            groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
-    except (OSError, pa.ArrowException) as error:
+    if (damaged := damage(here)) is not None:
         if skips:
             return
+        raise PipelineError(f"{path} is damaged: {damaged}")
+    try:
+        with pq.ParquetFile(here, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(columns=[name for name in schema.names if name in look.columns]):
+                columns = [
+                    batch[field.name].cast(field.type)
+                    if field.name in look.columns
+                    else pa.nulls(len(batch), field.type)
+                    for field in schema
+                ]
+                yield pa.table(columns, _nullable(schema))
+    except (OSError, pa.ArrowException) as error:
+        # Some of it is with Spark already.
         raise PipelineError(f"{path} is damaged") from error
-    for group in groups:
-        columns = [
-            group[field.name].cast(field.type)
-            if field.name in group.column_names
-            else pa.nulls(len(group), field.type)
-            for field in schema
-        ]
-        yield pa.table(columns, _nullable(schema))
+
+
+def _lines(path: str, sort: Sort, skips: bool) -> Iterator[pa.Table]:
+    in_order, broken = readable([path])
+    seen = LinesSeen()
+    for batch in (batch for here in in_order for batch in read_lines(here, sort, seen)):
+        refuse_later({path: seen.versions})
+        yield pa.Table.from_batches([batch]).cast(_nullable(batch.schema))
+    if (wrong := (*broken, *seen.skipped(path))) and not skips:
+        raise PipelineError(f"{path} {wrong[0].why}" if broken else f"{path}: {wrong[0].why}")
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
-from amqpgate.pipeline.contract import Look, Skipped, look_into
+from amqpgate.pipeline.contract import GONE, Look, Skipped, look_into
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.frames import F
 from amqpgate.pipeline.pages import damage
@@ -181,16 +181,20 @@ def _wanted(path: str, span: Span) -> bool:
 
 
 def look_into_all(paths: Iterable[str], sort: Sort, *, widened: bool = False) -> dict[str, Look]:
-    """Parquet files of this machine, by the path that starts with file://."""
+    """Parquet files of this machine, by the path that starts with file://. Raises ``PipelineError`` for one
+    that is gone: what has replaced it would be missing."""
     here = list(paths)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(
-            zip(
-                here,
-                pool.map(lambda path: look_into(path.removeprefix(LOCAL), sort, widened=widened), here),
-                strict=True,
-            )
-        )
+        looks = pool.map(lambda path: look_into(path.removeprefix(LOCAL), sort, widened=widened), here)
+        found = dict(zip(here, looks, strict=True))
+    refuse_gone({path: look.why for path, look in found.items()})
+    return found
+
+
+def refuse_gone(found: Mapping[str, str | None]) -> None:
+    """Raises ``PipelineError`` if a file is gone since its folder was listed."""
+    if gone := next((path for path, why in found.items() if why == GONE), None):
+        raise PipelineError(f"{gone} {GONE} since its folder was listed: run it again")
 
 
 def refuse_damaged(paths: Iterable[str]) -> None:

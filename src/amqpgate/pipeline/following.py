@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from amqpgate.pipeline.contract import Skipped, look_into, whole
+from amqpgate.pipeline.contract import MOST_OF_GATEWAYS, Skipped, look_into, whole
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.parts import PACKED, pack
 from amqpgate.pipeline.reading import literal, schema
@@ -88,7 +88,7 @@ def _whole(batches: Iterator[pa.RecordBatch], sort: Sort, skipped: Skips) -> Ite
         for name, content in zip(batch["path"].to_pylist(), batch["content"], strict=True):
             path = re.sub("^file:/+", "file:///", name)
             source = content.as_buffer()
-            look = look_into(source, sort)
+            look = look_into(source, sort, most=MOST_OF_GATEWAYS)
             if later := [version for version in look.versions if version > SCHEMA_VERSION]:
                 raise ValueError(
                     f"records of schema version {later[0]} in {path}; "

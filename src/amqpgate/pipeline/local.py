@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import duckdb
 import pyarrow
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     Batches = Iterator[pyarrow.RecordBatch]
+    Rows: TypeAlias = pyarrow.Table | pyarrow.RecordBatch | pyarrow.RecordBatchReader
 
 #: What DuckDB calls the types of columns.
 _SQL: Final = {
@@ -57,11 +59,26 @@ def start() -> SqlSession:
 
 def frame_of(session: SqlSession, table: pyarrow.Table | pyarrow.RecordBatchReader) -> DataFrame:
     """The rows of an Arrow table."""
+    return _frame(session, table.schema, [table])
+
+
+def frame_of_batches(
+    session: SqlSession, rows: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]
+) -> DataFrame:
+    """The rows of batches, one at a time: DuckDB moves to a disk what is too much."""
+    return _frame(session, rows, itertools.chain([rows.empty_table()], batches))
+
+
+def _frame(session: SqlSession, rows: pyarrow.Schema, parts: Iterable[Rows]) -> DataFrame:
+    """A table of these parts, of which the first makes it."""
     name = session.new_name()
-    session.connection.register(f"{name}_arrow", table)
-    session.connection.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_arrow")  # noqa: S608 - both are ours
-    session.connection.unregister(f"{name}_arrow")
-    return cast("DataFrame", session.table(name, table.schema.names))
+    where = f"CREATE TABLE {name} AS"
+    for part in parts:
+        session.connection.register(f"{name}_arrow", part)
+        session.connection.execute(f"{where} SELECT * FROM {name}_arrow")  # noqa: S608 - all of it is ours
+        session.connection.unregister(f"{name}_arrow")
+        where = f"INSERT INTO {name}"
+    return cast("DataFrame", session.table(name, rows.names))
 
 
 def files_of(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container
-from typing import TYPE_CHECKING, cast
-
-import pyarrow
+from typing import TYPE_CHECKING
 
 from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.errors import PipelineError
@@ -22,8 +20,8 @@ from amqpgate.pipeline.folders import (
     skipped_of,
     within,
 )
-from amqpgate.pipeline.json_lines import read_lines
-from amqpgate.pipeline.local import files_of, frame_of
+from amqpgate.pipeline.json_lines import LinesSeen, read_lines, readable
+from amqpgate.pipeline.local import files_of, frame_of_batches
 from amqpgate.pipeline.places import local_files
 from amqpgate.records import TABLES, Sort, arrow_schema
 
@@ -50,32 +48,31 @@ def read(
         parquet, lines = folder.chosen(sort, span, leave_out)
         folder.copy([*parquet, *lines])
     seen = look_into_all(parquet, sort, widened=source is not None and source.is_table)
-    skipped = [*skipped_of(seen)]
     versions = {path: look.versions for path, look in seen.items()}
-    whole = [path for path in parquet if seen[path].why is None]
-    rows: list[dict[str, object]] = []
-    for path in lines:
-        mine, wrong = read_lines(path, sort)
-        versions[path] = Counter(cast("int", row["schema_version"]) for row in mine)
-        rows += mine
-        if wrong:
-            skipped.append(Skipped(path, f"{wrong} lines are no audit records"))
     refuse_later(versions)
-    schema = arrow_schema(TABLES[sort])
-    tables = []
+    whole = [path for path in parquet if seen[path].why is None]
+    in_order, broken = readable(lines)
+    found = {path: LinesSeen() for path in in_order}
+    frames = []
     if whole:
         refuse_damaged(whole)
-        tables.append(
-            files_of(session, [(path.removeprefix(LOCAL), seen[path].columns) for path in whole], schema)
-        )
-    if rows or not whole:
-        tables.append(frame_of(session, pyarrow.Table.from_pylist(rows, schema)))
-    frame = tables[0] if len(tables) == 1 else tables[0].unionByName(tables[1])
+        names = [(path.removeprefix(LOCAL), seen[path].columns) for path in whole]
+        frames.append(files_of(session, names, arrow_schema(TABLES[sort])))
+    if in_order or not whole:
+        batches = (batch for path in in_order for batch in read_lines(path, sort, found[path]))
+        frames.append(frame_of_batches(session, arrow_schema(TABLES[sort]), batches))
+    of_lines = {path: one.versions for path, one in found.items()}
+    refuse_later(of_lines)
+    wrong = [each for path, one in found.items() for each in one.skipped(path)]
+    frame = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
     return RecordTable(
         sort=sort,
         frame=within(frame, sort, span),
-        files=len(whole) + len(lines),
-        records=sum(versions[path].total() for path in (*whole, *lines)),
-        skipped=tuple(Skipped(source.name(one.path), one.why) if source else one for one in skipped),
+        files=len(whole) + len(in_order),
+        records=sum(versions[path].total() for path in whole) + sum(map(Counter.total, of_lines.values())),
+        skipped=tuple(
+            Skipped(source.name(one.path), one.why) if source else one
+            for one in (*skipped_of(seen), *broken, *wrong)
+        ),
         paths=tuple(whole),
     )

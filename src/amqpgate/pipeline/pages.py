@@ -7,6 +7,7 @@ claim is held against the footer.
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, Final, TypeAlias
@@ -43,8 +44,11 @@ def damage(path: str) -> str | None:
     try:
         footer = pq.read_metadata(path)
         with open(path, "rb") as file:
+            size = os.stat(file.fileno()).st_size
             for group in map(footer.row_group, range(footer.num_row_groups)):
                 for column in map(group.column, range(group.num_columns)):
+                    if not 0 <= column.total_compressed_size <= size:
+                        return f"more bytes than the file has in the column {column.path_in_schema}"
                     if (why := _damage_of(file, column)) is not None:
                         return f"{why} in the column {column.path_in_schema}"
     except (pa.ArrowException, OSError) as error:

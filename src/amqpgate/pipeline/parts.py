@@ -47,7 +47,7 @@ class Part:
 
 def pack(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.RecordBatch]:
     """Records as parts."""
-    for table in _together(batches):
+    for table in together(batches):
         yield _packed(_split(fitted(table, sort), sort))
 
 
@@ -117,7 +117,7 @@ def merged(parts: Iterable[Part]) -> Iterator[pa.Table]:
         enough = _TOGETHER + 2 * size
 
 
-def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Not a few at a time, and not all."""
     waiting: list[pa.RecordBatch] = []
     size = 0

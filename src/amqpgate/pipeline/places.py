@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -19,12 +21,26 @@ def is_address(folder: str) -> bool:
 
 def local_files(folder: str) -> list[Path] | None:
     """All files below it, or itself, sorted; without names that begin with ``_`` or ``.``, and what is below
-    those. None of a folder elsewhere. Raises ``PipelineError`` if it is not there."""
+    those. A link to a file is that file, which is there once; one to a folder is left alone: it may lead in
+    circles. None of a folder elsewhere. Raises ``PipelineError`` if it is not there."""
     parts = urlsplit(folder)
     if parts.scheme not in ("", "file"):
         return None
     root = Path(unquote(parts.path) if parts.scheme else folder).absolute()
     if not root.exists():
         raise PipelineError(f"{folder}: no such file or folder")
-    found = [root] if root.is_file() else (path for path in root.rglob("*") if path.is_file())
-    return sorted(path for path in found if all(part[0] not in "_." for part in path.relative_to(root).parts))
+    if root.is_file():
+        return [root]
+    files = sorted(path for path in _below(root) if path.is_file())
+    # Those that are none first.
+    links = sorted(files, key=Path.is_symlink)
+    if not links or not links[-1].is_symlink():
+        return files
+    return sorted({path.resolve(): path for path in reversed(links)}.values())
+
+
+def _below(root: Path) -> Iterator[Path]:
+    """Whatever is there and no folder, without what readers pass over."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name[0] not in "_."]
+        yield from (Path(folder, name) for name in names if name[0] not in "_.")

@@ -10,20 +10,20 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
-from functools import reduce
-from typing import Final, TypeAlias
+from contextlib import suppress
+from functools import partial, reduce
+from typing import Final
 from urllib.parse import unquote
 
 import attrs
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import BooleanType, IntegralType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from amqpgate.pipeline.contract import Look, Skipped, required
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import (
-    LINE,
     LOCAL,
     RecordSource,
     RecordTable,
@@ -35,17 +35,21 @@ from amqpgate.pipeline.folders import (
     within,
 )
 from amqpgate.pipeline.frames import F
+from amqpgate.pipeline.json_lines import (
+    LOOK,
+    LinesSeen,
+    looks_of_files,
+    looks_of_lines,
+    readable,
+    rows_of_files,
+    rows_of_lines,
+)
+from amqpgate.pipeline.places import local_files
 from amqpgate.pipeline.spark import explained
 from amqpgate.records import TABLES, Sort, arrow_schema
 
-#: Of the types of columns those that are not written as text.
-_NUMBERS: Final = (IntegralType, BooleanType)
-#: What is within a column that no record has is looked into so far.
-_DEPTH: Final = 6
-_CORRUPT: Final = "_corrupt"
-
-#: How many lines of which version a file has; None: of none, so they are no audit records.
-_Versions: TypeAlias = Counter[int | None]
+#: So many files of lines are read by one task.
+_FILES_OF_A_TASK: Final = 8
 
 
 def schema(sort: Sort) -> StructType:
@@ -99,7 +103,11 @@ def read(
 
 
 def list_files(spark: SparkSession, folder: str) -> list[str]:
-    """All files below it, but those whose names begin with ``_`` or ``.``; sorted."""
+    """All files below it, but those whose names begin with ``_`` or ``.``; sorted. Spark, which follows links
+    around in circles, is not asked for those of this machine."""
+    with suppress(PipelineError):
+        if (files := local_files(folder)) is not None:
+            return [f"{LOCAL}{path}" for path in files]
     try:
         with_all = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
         return sorted(map(_address, with_all.load(literal(folder)).inputFiles()))
@@ -163,51 +171,40 @@ def _look_elsewhere(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> di
 
 
 def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTable:
-    """Both sorts may be in one file, and lines of others."""
-    columns = schema(sort)
-    known = StructType([StructField("record", StringType()), *columns, StructField(_CORRUPT, StringType())])
-    # Not by `read.json`, to which a line is in order if those of its columns are that a job looks at.
-    line = F.from_json("value", known, {"columnNameOfCorruptRecord": _CORRUPT, "timeZone": "UTC"})
-    lines = (
-        spark.read.text([literal(path) for path in paths])
-        .filter(F.trim("value") != "")
-        .select(line.alias("line"), _has_other_types(columns).alias("is_other"), "_metadata")
-    )
-    mine = F.col("line.record") == LINE[sort]
-    whole = F.col(f"line.{_CORRUPT}").isNull() & F.col("line.record").isin(*LINE.values())
-    needed = reduce(Column.__and__, (F.col(f"line.{name}").isNotNull() for name in required(sort)))
-    whole = F.coalesce(whole & (~mine | (needed & ~F.col("is_other"))), F.lit(False))
-    seen = _versions(lines.filter(mine | ~whole), sort, F.when(whole, F.col("line.schema_version")))
-    records = lines.filter(whole & mine).select("line.*").select(*columns.names)
+    """Both sorts may be in one file, and lines of others. Python reads them on the executors, as it does for
+    DuckDB: files that all see by itself, others line by line from Spark."""
+    broken: tuple[Skipped, ...] = ()
+    if paths[0].startswith(LOCAL):
+        in_order, broken = readable(paths)
+        rows = [(path,) for path in in_order]
+        source = spark.createDataFrame(rows, "path string").repartition(1 + len(rows) // _FILES_OF_A_TASK)
+        look, read = looks_of_files, rows_of_files
+    else:
+        in_order = [*paths]
+        text = spark.read.text([literal(path) for path in paths])
+        source = text.select(F.col("_metadata.file_path").alias("path"), F.col("value").cast("binary"))
+        look, read = looks_of_lines, rows_of_lines
+    seen = _seen(source.mapInArrow(partial(look, sort=sort), LOOK), sort)
+    refuse_later({path: one.versions for path, one in seen.items()})
+    records = source.mapInArrow(partial(read, sort=sort), schema(sort))
     return RecordTable(
         sort=sort,
         frame=records,
         lines=records,
-        files=len(paths),
-        records=sum(versions.total() - versions[None] for versions in seen.values()),
-        skipped=tuple(
-            Skipped(path, f"{versions[None]} lines are no audit records")
-            for path, versions in sorted(seen.items())
-            if versions[None]
-        ),
+        files=len(in_order),
+        records=sum(one.versions.total() for one in seen.values()),
+        skipped=(*broken, *(each for path, one in sorted(seen.items()) for each in one.skipped(path))),
     )
 
 
-def _has_other_types(columns: StructType) -> Column:
-    """Whether a line has numbers, lists or the like where a text is to be: Spark takes them for text."""
-    texts = "|".join(field.name for field in columns if not isinstance(field.dataType, _NUMBERS))
-    types = F.schema_of_variant(F.try_parse_json("value"))
-    for _ in range(_DEPTH):
-        types = F.regexp_replace(types, "(?<=.)(OBJECT|ARRAY)<[^<>]*>", "NESTED")
-    return F.coalesce(types.rlike(rf"[<,] ?({texts}): (?!STRING|VOID)"), F.lit(True))
-
-
-def _versions(frame: DataFrame, sort: Sort, version: Column) -> Mapping[str, _Versions]:
-    """By file. Raises ``PipelineError`` for records of a later version than this program knows."""
-    counted = frame.groupBy(F.col("_metadata.file_path").alias("path"), version.alias("version")).count()
-    found: dict[str, _Versions] = defaultdict(Counter)
+def _seen(looks: DataFrame, sort: Sort) -> Mapping[str, LinesSeen]:
+    """By file, of the looks at its parts."""
+    found: dict[str, LinesSeen] = defaultdict(LinesSeen)
     with explained(f"looking into the {sort}"):
-        for path, number, records in counted.collect():
-            found[_address(path)][number] += records
-    refuse_later(found)
+        for path, version, records, first in looks.collect():
+            one = found[_address(path)]
+            if version is not None:
+                one.versions[version] += records
+            else:
+                one.wrong, one.first = one.wrong + records, first
     return found

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from amqpgate.pipeline.compact import compact
 from amqpgate.pipeline.contract import Look, look_into, required
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.folders import look_into_all
 from amqpgate.pipeline.local_frames import SqlSession
 from amqpgate.pipeline.reading import Span, _look_elsewhere, read
 from amqpgate.records import Sort
@@ -53,6 +54,26 @@ WRONG: dict[str, tuple[pa.Table, str]] = {
         "has int64 in the column user, not string",
     ),
     "of others": (pa.table({"a": [1]}), "has no audit records"),
+    "a column twice": (
+        pa.table([*TABLE.columns, TABLE["user"]], [*TABLE.schema.names, "user"]),
+        "has the column user twice",
+    ),
+    "a column twice but for its letters": (
+        TABLE.append_column("USER", pa.array(["x", "y"])),
+        "has the column user twice",
+    ),
+    "structures as text": (
+        TABLE.set_column(AT("user"), "user", pa.array([{"a": 1}, {"a": 2}])),
+        "has struct<a: int64> in the column user, not string",
+    ),
+    "times after all": (
+        TABLE.set_column(AT("first"), "first", pa.array([1, 2**62], pa.timestamp("us", "UTC"))),
+        "has a time before 1970 or after 9998 in the column first",
+    ),
+    "times before all": (
+        TABLE.set_column(AT("first"), "first", pa.array([-1, 2], pa.timestamp("us", "UTC"))),
+        "has a time before 1970 or after 9998 in the column first",
+    ),
 }
 #: What is one.
 RIGHT: dict[str, tuple[pa.Table, int]] = {
@@ -139,7 +160,9 @@ def test_lines_need_the_same_values(plans: Plans, tmp_path: Path, sort: Sort) ->
     text = "\n".join(json.dumps(one) for one in (*right, *wrong))
     (tmp_path / "some.json").write_text(text)
     found = plans.read(tmp_path, sort)
-    assert [skipped.why for skipped in found.skipped] == [f"{len(wrong)} lines are no audit records"]
+    assert [skipped.why for skipped in found.skipped] == [
+        f"{len(wrong)} lines are no audit records, the first is line 4"
+    ]
     assert found.records == len(right)
     assert len(plans.rows_of(found)) == len(right)
 
@@ -207,4 +230,21 @@ def test_a_footer_that_is_silent_is_no_excuse(tmp_path: Path, write_statistics: 
         return look_into(str(tmp_path / "t.parquet"), "usage")
 
     assert look(nulled("record_id")).why == "has no record_id in 1 of 2 records"
+    assert look(WRONG["times after all"][0]).why == WRONG["times after all"][1]
     assert look(TABLE).versions == {1: 2}
+
+
+def test_who_has_a_whole_file_in_memory_says_how_much_it_may_have(tmp_path: Path) -> None:
+    """A few bytes of Parquet can be a billion of equal records."""
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    assert look_into(str(tmp_path / "t.parquet"), "usage", most=2).why is None
+    found = look_into(str(tmp_path / "t.parquet"), "usage", most=1)
+    assert found.why == "has 2 records, which no file of a gateway has"
+
+
+def test_a_file_that_is_replaced_since_it_was_listed_ends_the_job(tmp_path: Path) -> None:
+    """As by `compact`: what has replaced it would be missing."""
+    path = add(tmp_path, TABLE)
+    path.unlink()
+    with pytest.raises(PipelineError, match="is gone since its folder was listed: run it again"):
+        look_into_all([f"file://{path}"], "usage")

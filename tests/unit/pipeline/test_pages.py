@@ -73,3 +73,13 @@ def test_pages_of_one_byte_over_and_over_end(tmp_path: Path, byte: int) -> None:
     begin, size = column.dictionary_page_offset, column.total_compressed_size
     path.write_bytes(content[:begin] + bytes([byte]) * size + content[begin + size :])
     assert damage(str(path)) == f"a page has no header in the column {column.path_in_schema}"
+
+
+def test_a_column_is_no_longer_than_its_file(tmp_path: Path) -> None:
+    """Nothing is set aside for what a footer claims."""
+    path = made(tmp_path, USAGE.select(["user"]).slice(0, 400), compression="none")
+    content = path.read_bytes()
+    number = 2 * pq.read_metadata(path).row_group(0).column(0).total_compressed_size
+    size = bytes([number & 127 | 128, number >> 7])
+    path.write_bytes(content.replace(size, bytes([0xFE, 0x7F])))
+    assert damage(str(path)) == "more bytes than the file has in the column user"

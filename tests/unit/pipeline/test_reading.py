@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 from pyspark.testing import assertDataFrameEqual
 
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.json_lines import LinesSeen, read_lines
 from amqpgate.pipeline.reading import Span, read, schema
 from amqpgate.records import TABLES, Sort, Usage, later_last
 from tests.support.audit_records import START, Traffic, event, frame_of, lines, table_of, usage, write
@@ -57,14 +58,16 @@ def test_a_column_that_came_later_is_null_in_older_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, "usage", table_of("usage", [usage("old", START)]))
-    (tmp_path / "old.json").write_text("\n".join(lines("usage", [usage("line", START)])))
+    (tmp_path / "old").write_text("\n".join(lines("usage", [usage("line", START)])))
     monkeypatch.setitem(TABLES, "usage", WithTenant)  # type: ignore[arg-type]
     new = WithTenant(**attrs.asdict(usage("new", START)), tenant="t")
     write(tmp_path, "usage", table_of("usage", [new]), gateway="gate-1")
     frame = read(spark, str(tmp_path), "usage").frame
     assert frame.columns[-1] == "tenant"
     found = {row.record_id: row.tenant for row in frame.select("record_id", "tenant").collect()}
-    assert found == {"old": None, "line": None, "new": "t"}
+    assert found == {"old": None, "new": "t"}
+    (line,) = read_lines(str(tmp_path / "old"), "usage", LinesSeen())
+    assert line["tenant"].to_pylist() == [None]
 
 
 def test_json_lines_are_the_same_records(spark: SparkSession, tmp_path: Path) -> None:
@@ -176,7 +179,7 @@ def test_lines_that_are_no_records_are_counted(spark: SparkSession, tmp_path: Pa
     (tmp_path / "pod.json").write_text("\n".join(text))
     table = read(spark, str(tmp_path), "usage")
     assert (ids(table.frame), table.records) == (["u1"], 1)
-    assert [skipped.why for skipped in table.skipped] == ["5 lines are no audit records"]
+    assert [skipped.why for skipped in table.skipped] == ["5 lines are no audit records, the first is line 2"]
     assert table.frame.filter("messages = 1").count() == 1
 
 

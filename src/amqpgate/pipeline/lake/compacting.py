@@ -33,10 +33,10 @@ from amqpgate.pipeline.folders import (
     refuse_overlap,
     skipped_of,
 )
-from amqpgate.pipeline.json_lines import read_lines
+from amqpgate.pipeline.json_lines import LinesSeen, read_lines, readable
 from amqpgate.pipeline.lake.table import VERSION, Conflict, Lake, LakeTable
 from amqpgate.pipeline.lake.writing import RECORD_ID, add_once, rearrange, write
-from amqpgate.pipeline.parts import each_once, fitted, opened, row_group
+from amqpgate.pipeline.parts import each_once, fitted, opened, row_group, together
 from amqpgate.pipeline.places import local_files
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
@@ -254,14 +254,17 @@ def _all(path: str, sort: Sort) -> pa.Table | None:
 
 def _of_lines(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> Iterator[FileBatch]:
     """Of files of JSON lines, which are read each time."""
-    schema = arrow_schema(TABLES[sort])
     for path in paths:
         if not isinstance(source, str):
             source.copy([path])
-        rows, wrong = read_lines(path, sort)
         name = path if isinstance(source, str) else source.name(path)
-        skipped = (Skipped(name, f"{wrong} lines are no audit records"),) if wrong else ()
-        yield FileBatch(_sorted([fitted(pa.Table.from_pylist(rows, schema), sort)], sort), {}, skipped)
+        in_order, broken = readable([path])
+        seen = LinesSeen()
+        for records in together(batch for here in in_order for batch in read_lines(here, sort, seen)):
+            refuse_later({path: seen.versions})
+            yield FileBatch(_sorted([fitted(records, sort)], sort), {}, ())
+        skipped = (Skipped(name, one.why) for one in (*broken, *seen.skipped(path)))
+        yield FileBatch(_sorted([], sort), {}, tuple(skipped))
 
 
 def _sorted(tables: list[pa.Table], sort: Sort) -> pa.Table:

@@ -23,7 +23,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from amqpgate.pipeline.contract import look_into, whole
+from amqpgate.pipeline.contract import MOST_OF_GATEWAYS, look_into, whole
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import LOCAL, TIME, Span
 from amqpgate.pipeline.offsets import Offset, names_of, new_names, offset_of
@@ -171,7 +171,7 @@ class AlertCourse:
         tables = [schema.empty_table()]
         for name in sorted(set(names_of(files)).difference(names_of(self._files.get(sort, {})))):
             path = str(Path(self.folder.removeprefix(LOCAL)).absolute() / name)
-            look = look_into(path, sort)
+            look = look_into(path, sort, most=MOST_OF_GATEWAYS)
             if max(look.versions, default=0) > SCHEMA_VERSION:
                 raise PipelineError(f"{path} has records of a later schema version: use a later amqpgate")
             found = None if look.why else whole(path, sort)

@@ -94,7 +94,7 @@ def test_lines_of_json_are_read_each_time(lake: Lake, raw: Path) -> None:
     done = compact_into(lake, str(raw))
     assert brief(done)["usage"] == (3, 5)
     assert [(one.path, one.why) for one in done[1].skipped] == [
-        (f"file://{file}", "1 lines are no audit records")
+        (f"file://{file}", "1 lines are no audit records, the first is line 3")
     ]
     assert brief(compact_into(lake, str(raw)))["usage"] == (1, 0)
     assert sums(lake) == {"a-1": 1, "a-2": 2, "a-3": 4, "b-1": 8, "l-1": 16}
