@@ -124,7 +124,8 @@ def steady(brokers: str) -> Verdicts:
 def judged(tree: Path, expected: Verdicts, brokers: str) -> str | None:
     """What conformance says otherwise of this copy; None: nothing."""
     found = _verdicts(tree, brokers)
-    others = [case for case, said in expected.items() if found.get(case) != said]
+    # What obeys now, and did not, does so by chance: no fault has mended it.
+    others = [case for case, said in expected.items() if found.get(case) not in (said, "obeys")]
     if not others:
         return None
     upstream, version, case = others[0]
