@@ -54,8 +54,8 @@ simulate: $(VENV)/.installed-dev ## The gateway on virtual time, with faults by 
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) \
 	  $(if $(HOURS),--hours $(HOURS) --seconds 1000000) $(if $(JOBS),--jobs $(JOBS))
 
-mutations: $(VENV)/.installed-dev ## Faults put into copies of the gateway, and what the simulator says of each
-	@$(BIN)/python -m tests.mutations
+mutations: $(VENV)/.installed-dev ## Faults put into copies of the gateway, and who finds each first (MUTATIONS="--by chaos --jobs 2")
+	@$(BIN)/python -m tests.mutations $(MUTATIONS)
 
 fuzz: $(VENV)/.installed-dev ## Fuzz whatever takes bytes from others, ten minutes (FUZZ="--seconds 60 --targets yaml,proxy --jobs 2")
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \

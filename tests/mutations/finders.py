@@ -65,10 +65,15 @@ def copy_of(mutation: Mutation | None) -> Iterator[Path]:
         yield tree
 
 
-def simulated(tree: Path, seconds: float, brokers: str = "0-9-1") -> str | None:
-    """What the simulator says of it; None: nothing. Raises ``RuntimeError`` where it does not run."""
-    words = ("--seed", "mutations", "--seconds", str(seconds), "--failures", "1", "--shrinking", "0")
+def simulated(tree: Path, seed: str, seconds: float, brokers: str, each: float | None = None) -> str | None:
+    """What the simulator says of it; None: nothing. Raises ``RuntimeError`` where it does not run.
+
+    ``each`` is how long a story is, in virtual seconds; it says so itself unless given.
+    """
+    words = ("--seed", seed, "--seconds", str(seconds), "--failures", "1", "--shrinking", "0")
     words += ("--brokers", brokers)
+    if each is not None:
+        words += ("--each", str(each))
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation", *words],
         cwd=tree,
@@ -119,7 +124,8 @@ def steady(brokers: str) -> Verdicts:
 def judged(tree: Path, expected: Verdicts, brokers: str) -> str | None:
     """What conformance says otherwise of this copy; None: nothing."""
     found = _verdicts(tree, brokers)
-    others = [case for case, said in expected.items() if found.get(case) != said]
+    # What obeys now, and did not, does so by chance: no fault has mended it.
+    others = [case for case, said in expected.items() if found.get(case) not in (said, "obeys")]
     if not others:
         return None
     upstream, version, case = others[0]

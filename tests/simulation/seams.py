@@ -33,6 +33,9 @@ _LATE = (
     "amqpgate.gateway.observers.audit.writer",
 )
 
+#: Of the looks at sessions and pools, between two at the local buckets of shared limits.
+_BUCKETS = 0.05
+
 
 def install(engine: str = "compiled") -> str:
     """Once in a process, before amqpgate: what runs is ``compiled``, where it was built, or all is ``plain``.
@@ -80,9 +83,11 @@ async def _run_sync(function: Callable[..., Any], *args: Any, **_: object) -> An
 def enter(clock: virtual.Clock, seed: str, network: Any, looks: float, lag_looks: float) -> None:
     """From now on all that the gateway asks of its surroundings is this world's.
 
-    It looks at its sessions and pools every ``looks`` seconds, at its lag every ``lag_looks`` of these.
+    It looks at its sessions and pools every ``looks`` seconds, at its lag every ``lag_looks`` of these. At
+    its local buckets it looks as much more rarely: in an idle hour that would be most of its work.
     """
     from amqpgate.gateway.handshake import listeners
+    from amqpgate.gateway.limits import distributed
     from amqpgate.gateway.pool import registry
     from amqpgate.gateway.server import housekeeping, memory_keeping
     from amqpgate.gateway.transport import connecting
@@ -108,6 +113,7 @@ def enter(clock: virtual.Clock, seed: str, network: Any, looks: float, lag_looks
     connecting._begin = begin
     housekeeping.INTERVAL = registry.INTERVAL = looks  # type: ignore[misc, attr-defined]
     lag.INTERVAL = lag_looks * looks  # type: ignore[misc]
+    distributed.INTERVAL = _BUCKETS * looks  # type: ignore[misc]
     memory_keeping.give_back = lambda *_: None  # type: ignore[assignment]
     # How much memory the interpreter has is no part of a story.
     memory_keeping.sys = SimpleNamespace(getallocatedblocks=lambda: 0)  # type: ignore[attr-defined, assignment]

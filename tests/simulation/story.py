@@ -166,15 +166,42 @@ FAULTS: dict[str, tuple[int, str]] = {
 }
 
 
-#: How busy a story is: its seconds, by how much longer rests are, and stays; `Setup.looks`.
-PACES = ((120.0, 1.0, 1.0, 1.0), (1200.0, 10.0, 4.0, 1.0), (6 * 3600.0, 300.0, 40.0, 10.0))
+@attrs.frozen
+class Pace:
+    """How busy a story is."""
+
+    seconds: float
+    #: By how much longer rests are than in a busy one, and stays.
+    rests: float
+    stays: float
+    #: `Setup.looks`.
+    looks: float
+    #: No client asks for heartbeats that come more often, in seconds.
+    heartbeat: int = 0
+
+
+#: A day costs no more than six hours: what an idle one costs is heartbeats and looks.
+PACES = (
+    Pace(120, 1, 1, 1),
+    Pace(1200, 10, 4, 1),
+    Pace(6 * 3600, 300, 40, 10),
+    Pace(24 * 3600, 1200, 160, 30, heartbeat=120),
+)
+
+
+def _pace(random: Random, seconds: float | None) -> Pace:
+    """One by chance, or that of stories of this length."""
+    drawn = random.choice(PACES)
+    if seconds is None:
+        return drawn
+    return next((pace for pace in reversed(PACES) if pace.seconds <= seconds), PACES[0])
 
 
 def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> Story:
     """The story of a seed, for so long or for as long as it says itself."""
     random = Random(f"{seed}/story")
-    pace = random.choice(PACES)
-    seconds = seconds or pace[0]
+    pace = _pace(random, seconds)
+    seconds = seconds or pace.seconds
     pooled = random.random() < 0.4
     setup = Setup(
         engine=engine,
@@ -187,7 +214,7 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
         rate=random.choice((0, 0, 20, 200)),
         audit=random.random() < 0.4,
         transform=random.choice(("", "", "", "headers", "names", "both")),
-        looks=pace[3],
+        looks=pace.looks,
         # Nobody is ever late: time stands still while somebody works.
         lag_looks=30.0,
         latency=random.choice((0.0002, 0.002, 0.02, 0.15)),
@@ -202,7 +229,7 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
     last = attrs.evolve(last, name=f"consumer{len(clients)}", kind="consumer", user="alice", queues=queues)
     if last.version == "0-10":
         last = attrs.evolve(last, version="0-9-1")
-    clients.append(attrs.evolve(last, channels=2 * len(queues), heartbeat=30))
+    clients.append(attrs.evolve(last, channels=2 * len(queues), heartbeat=max(30, pace.heartbeat)))
     names = {"client": [one.name for one in clients], "broker": "ab"[: setup.brokers], "": [""]}
     every = seconds / random.choice((1, 4, 15, 60))
     faults, at = [], 0.0
@@ -212,7 +239,26 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
         faults.append(
             Fault(round(at, 6), kind, target, round(random.choice((0.5, 5, 20, 70)) * random.random(), 3))
         )
-    return _with_redis(_with_tls(Story(seed, seconds, setup, clients, faults)))
+    story = Story(seed, seconds, setup, clients, faults)
+    return _with_redis(_with_tls(_with_denials(story, pace)))
+
+
+def _with_denials(story: Story, pace: Pace) -> Story:
+    """Where something is denied, somebody tries it, and mostly hears of confirms."""
+    if not story.setup.on_deny:
+        return story
+    random = Random(f"{story.seed}/denials")
+    number = len(story.clients)
+    client = attrs.evolve(
+        _client(story.seed, number, random, story.clients[-1].queues, pace),
+        name=f"publisher{number}",
+        kind="publisher",
+        user="mallory",
+        version="0-9-1",
+        confirms=random.choice((0.5, 1.0)),
+        secret=random.choice((0.1, 0.4)),
+    )
+    return attrs.evolve(story, clients=[*story.clients, client])
 
 
 def _with_tls(story: Story) -> Story:
@@ -270,7 +316,7 @@ def on_0_10(story: Story) -> Story:
     return attrs.evolve(story, setup=setup, clients=clients)
 
 
-def _client(seed: str, number: int, random: Random, queues: list[str], pace: tuple[float, ...]) -> ClientPlan:
+def _client(seed: str, number: int, random: Random, queues: list[str], pace: Pace) -> ClientPlan:
     kind = random.choices(("publisher", "consumer", "getter", "hostile"), (5, 4, 1, 1))[0]
     versions = {"hostile": ("0-9-1",), "getter": _OLD}.get(kind, (*_OLD, "0-10", "0-10"))
     version = random.choice(versions)
@@ -283,10 +329,10 @@ def _client(seed: str, number: int, random: Random, queues: list[str], pace: tup
         queues=random.sample(queues, random.randint(1, len(queues))),
         channels=random.choice((1, 1, 2, 5)),
         frame_max=random.choice((4096, 16_384, 131_072)),
-        heartbeat=random.choice((20, 60, 120)),
-        stay=random.choice((20, 100, 1000)) * pace[2],
-        rest=random.choice((0.3, 2, 10)) * pace[1],
-        pause=random.choice((2, 20, 100)) * pace[2],
+        heartbeat=max(random.choice((20, 60, 120)), pace.heartbeat),
+        stay=random.choice((20, 100, 1000)) * pace.stays,
+        rest=random.choice((0.3, 2, 10)) * pace.rests,
+        pause=random.choice((2, 20, 100)) * pace.stays,
         burst=random.choice((1, 4, 12, 40)),
         sizes=random.choice((3, 6, 9, 10)),
         # Publisher confirms came with 0-9-1.
@@ -295,7 +341,7 @@ def _client(seed: str, number: int, random: Random, queues: list[str], pace: tup
         secret=random.choice((0.0, 0.1, 0.4)),
         prefetch=random.choice((1, 3, 20, 200)),
         work=random.choice((0.001, 0.05, 1.0)),
-        fickle=random.choice((10, 60, 600)) * pace[2],
+        fickle=random.choice((10, 60, 600)) * pace.stays,
         silent=random.choice((0.0, 0.0, 0.5)),
         version=version,
     )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from amqpgate.cli.failures import Failure, reported
+from amqpgate.cli.failures import Failure, cause_of, reported
+from amqpgate.logs import on_one_line
 
 if TYPE_CHECKING:
     from amqpgate.conformance.case import CaseResult, RuleSection
@@ -165,7 +166,7 @@ def conformance(
     if junit_file is not None:
         _write(junit_file, machine.as_junit(run, strict=strict))
     if html_file is not None:
-        _write(html_file, page.page(run, rules))
+        _write(html_file, page.page(run, rules, strict=strict))
     if run.failed(strict=strict):
         sys.exit(1)
 
@@ -209,7 +210,7 @@ def _run(
     import trio
 
     from amqpgate.conformance.cases import SECTIONS
-    from amqpgate.conformance.endings import Unexpected
+    from amqpgate.conformance.endings import PeerGone, Unexpected
     from amqpgate.conformance.report.summary import ConformanceRun
     from amqpgate.conformance.run import Plan, play, product, selected
 
@@ -221,8 +222,11 @@ def _run(
         who = trio.run(product, target, patience)
         with _progress(len(plan.cases)) as told:
             results, seconds = trio.run(play, plan, told)
-    except (OSError, trio.TooSlowError, Unexpected) as error:
-        raise Failure(f"amqpgate: {target.host}:{target.port}: {error or 'nobody answers'}") from None
+    except OSError as error:
+        raise Failure(f"amqpgate: {target.host}:{target.port}: {cause_of(error)}") from None
+    except (trio.TooSlowError, Unexpected, PeerGone) as error:
+        said = str(error) or "nobody answers"
+        raise Failure(f"amqpgate: {target.host}:{target.port}: {on_one_line(said)}") from None
     return ConformanceRun(f"{target.host}:{target.port}", who, results, seconds)
 
 

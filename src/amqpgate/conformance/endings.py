@@ -9,3 +9,7 @@ class Untestable(Exception):
 
 class Unexpected(Exception):
     """The conversation came to another end than it was made for; the text says to which."""
+
+
+class PeerGone(Exception):
+    """Whoever is tested is not there, lets nobody in, or is no broker; the text says which."""

@@ -13,7 +13,7 @@ import trio
 
 from amqpgate.conformance.case import BrokerSection, CaseResult, ConformanceCase, ConformanceRule, RuleSection
 from amqpgate.conformance.dialling import PeerLogin, dialled
-from amqpgate.conformance.endings import Unexpected, Untestable
+from amqpgate.conformance.endings import PeerGone, Unexpected, Untestable
 from amqpgate.conformance.peer import TestedPeer
 from amqpgate.conformance.talk import Talk
 from amqpgate.conformance.v0_10.talk import SessionTalk
@@ -60,7 +60,7 @@ def _is_below(path: str, wanted: str) -> bool:
 
 
 async def product(target: PeerLogin, patience: float) -> str:
-    """Who answers, as it says of itself. Raises ``OSError`` and ``trio.TooSlowError``."""
+    """Who answers, as it says of itself. Raises `PeerGone`, ``OSError`` and ``trio.TooSlowError``."""
     version = VERSIONS["0-9-1"]
     peer = await TestedPeer.dial(target, version, patience)
     try:
@@ -69,35 +69,84 @@ async def product(target: PeerLogin, patience: float) -> str:
         said = [start.server_properties.get(name) for name in ("product", "version")]
         return " ".join(one for one in said if isinstance(one, str))
     except Unexpected as what:
+        heard = str(what)
+        if heard == "silence":
+            raise PeerGone(f"it says nothing for {patience:g} s") from None
+        if heard.startswith(("malformed", "a frame")):
+            raise PeerGone("who answers there speaks no AMQP") from None
         # It may speak other versions only; then each case says so.
-        return await product_0_10(target, patience) if str(what) == _HEADER_0_10 else ""
+        return await product_0_10(target, patience) if heard == _HEADER_0_10 else ""
+    except ProtocolViolation:
+        raise PeerGone("who answers there speaks no AMQP") from None
     finally:
         await peer.aclose()
 
 
 async def play(plan: Plan, told: Callable[[CaseResult], None]) -> tuple[list[CaseResult], float]:
-    """What came of each, in the order of the plan, and seconds; ``told`` hears of each as it ends."""
+    """What came of each, in the order of the plan, and seconds; ``told`` hears of each as it ends.
+
+    Raises `PeerGone` where nobody can log in, now or later: then it is not the rules that are at fault.
+    """
     began = time.monotonic()
     results: dict[int, CaseResult] = {}
     limiter = trio.CapacityLimiter(plan.at_once)
     run = secrets.token_hex(3)
 
     lacks = await lacking(plan.target, plan.patience, plan.cases)
+    spoken = [version for _, version in plan.cases if version not in lacks]
+    if not spoken:
+        raise PeerGone(f"it speaks none of AMQP {', '.join(sorted(lacks))}; --versions names others")
+    await _log_in(plan, spoken[0])
+    mute, gone = 0, ""
 
     async def one(number: int, case: ConformanceCase, version: Name) -> None:
+        nonlocal mute, gone
         if version in lacks:
             results[number] = not_spoken(case, version)
             told(results[number])
             return
         async with limiter:
             talk = _talk(plan, version, f"{PREFIX}-{run}-{number}-")
-            results[number] = await _result(case, version, talk)
-            told(results[number])
+            result = results[number] = await _result(case, version, talk)
+            told(result)
+            mute = mute + 1 if _is_mute(result) else 0
+            if mute == plan.at_once:
+                mute = 0
+                try:
+                    await _log_in(plan, version)
+                except PeerGone as why:
+                    gone = f"after {len(results)} of {len(plan.cases)} cases {why}"
+                    nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
         for number, (case, version) in enumerate(plan.cases):
             nursery.start_soon(one, number, case, version)
+    if gone:
+        raise PeerGone(gone)
     return [results[number] for number in sorted(results)], time.monotonic() - began
+
+
+def _is_mute(result: CaseResult) -> bool:
+    """Whether a peer that is gone might have said so, too."""
+    return result.verdict == "deviates" and result.said.startswith(("silence", "hangs up", "nobody answers"))
+
+
+async def _log_in(plan: Plan, version: Name) -> None:
+    """One login as all cases have it. Raises `PeerGone`."""
+    target = plan.target
+    talk = _talk(plan, version, "")
+    try:
+        with trio.fail_after(3 * plan.patience):
+            await talk.connected()
+    except (Unexpected, ProtocolViolation, trio.TooSlowError) as what:
+        said = what.text if isinstance(what, ProtocolViolation) else str(what) or "silence"
+        raise PeerGone(
+            f"{target.user} cannot log in to the virtual host {target.vhost}: {said}"
+            + ("; amqp://USER:PASSWORD@HOST:PORT/VHOST names others" if "close" in said else "")
+        ) from None
+    finally:
+        with trio.CancelScope(shield=True):
+            await talk.aclose()
 
 
 def _talk(plan: Plan, version: Name, prefix: str) -> Talk | SessionTalk:

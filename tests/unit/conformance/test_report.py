@@ -105,9 +105,18 @@ def test_junit() -> None:
 
 
 def test_the_page_escapes_what_peers_say() -> None:
-    said = page.page(run(result("deviates", said=NASTY)), [SECTION])
+    said = page.page(run(result("deviates", said=NASTY)), [SECTION], strict=False)
     assert "<script>" not in said
     assert "&lt;script&gt;" in said
     assert "\x00" not in said
     assert "http://" not in said
     assert "https://" not in said
+
+
+@pytest.mark.parametrize(("strict", "said"), [(False, "Nothing counts"), (True, "1 count")])
+def test_the_page_says_what_it_comes_to(*, strict: bool, said: str) -> None:
+    shown = page.page(run(result("obeys"), result("as RabbitMQ")), [SECTION], strict=strict)
+    assert f"<p>{said} against it" in shown
+    # Of verdicts that nobody has there is no column.
+    assert ">as RabbitMQ<" in shown
+    assert "as Qpid" not in shown

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from sqlframe.duckdb import DuckDBSession
 
 from amqpgate.pipeline import local_reading, reading
 from amqpgate.pipeline.frames import engine, rows_of
+from amqpgate.pipeline.local_frames import SqlSession
 from amqpgate.records import TABLES, Event, Record, Sort, Usage
 from tests.support.audit_oracle import Oracle
 from tests.support.audit_records import START, event, lines, table_of, usage
@@ -102,7 +102,7 @@ _ANY: Final = ("usage by minute", "denials")
 @settings(max_examples=2, suppress_health_check=[HealthCheck.too_slow])
 @given(used=USAGE, events=EVENTS)
 @example(used=[usage("u", START, **NOTHING)], events=[event("e", "denied", START)])
-def test_what_is_null_changes_no_answer(duck: DuckDBSession, used: list[Usage], events: list[Event]) -> None:
+def test_what_is_null_changes_no_answer(duck: SqlSession, used: list[Usage], events: list[Event]) -> None:
     month: Any = SimpleNamespace(
         usage=table_of("usage", used), events=table_of("events", events), days=DAYS, end=START + DAYS * LAST
     )
@@ -119,7 +119,7 @@ def test_what_is_null_changes_no_answer(duck: DuckDBSession, used: list[Usage], 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(used=USAGE, events=EVENTS)
 def test_engines_agree_on_what_is_null(
-    spark: SparkSession, duck: DuckDBSession, used: list[Usage], events: list[Event]
+    spark: SparkSession, duck: SqlSession, used: list[Usage], events: list[Event]
 ) -> None:
     with TemporaryDirectory() as folder:
         written(Path(folder), used, events)

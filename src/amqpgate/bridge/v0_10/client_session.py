@@ -405,6 +405,9 @@ class ClientSession:
             return
         violation = violation_of_channel_close(close)
         if running is not None and is_asked:
+            if running.incoming is None and violation.code == amqp10.ErrorCode.NOT_FOUND:
+                # A subscription has found its queue, which was deleted before it consumed from it.
+                violation = ProtocolViolation(amqp10.ErrorCode.RESOURCE_DELETED, violation.text)
             self._fail(violation, running.incoming)
         elif use is ChannelUse.PUB:
             # Of several it may be any, for those before it may be waiting for their confirms.

@@ -27,6 +27,11 @@ class ConformanceRun:
     results: Sequence[CaseResult]
     seconds: float
 
+    @property
+    def size(self) -> str:
+        """How many cases, in words."""
+        return "1 case" if len(self.results) == 1 else f"{len(self.results)} cases"
+
     def counts(self) -> dict[Name, dict[Verdict, int]]:
         """How many of each verdict, by version."""
         counted: Counter[tuple[Name, Verdict]] = Counter((one.version, one.verdict) for one in self.results)

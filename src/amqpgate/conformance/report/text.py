@@ -18,7 +18,7 @@ def lines(run: ConformanceRun, *, strict: bool) -> Iterator[str]:
             yield f"{'':19}not tested: {on_one_line(result.said)}"
         else:
             yield f"{'':19}seen: {on_one_line(result.said)}; the rule allows: {wanted(result)}"
-    yield f"{run.address} {on_one_line(run.product)}: {len(run.results)} cases in {run.seconds:.1f} s"
+    yield f"{run.address} {on_one_line(run.product)}: {run.size} in {run.seconds:.1f} s"
     for version, counts in run.counts().items():
         told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
         yield f"  {version:6} {told}"

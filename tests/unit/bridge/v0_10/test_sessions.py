@@ -120,6 +120,21 @@ def test_codes_of_refusals(lab: Lab, code: int, expected: int) -> None:
     assert exception.error_code == expected
 
 
+def test_a_queue_that_is_deleted_before_a_subscription_consumes_from_it(lab: Lab) -> None:
+    """As one that is deleted later: the session ends by resource-deleted, not by not-found."""
+    lab.do(amqp10.QueueDeclare(queue=b"q"))
+    lab.do(amqp10.MessageSubscribe(queue=b"q", destination=b"d"))
+    lab.is_live = False
+    for unit in amqp10.CreditUnit:
+        lab.do(amqp10.MessageFlow(destination=b"d", unit=unit, value=10))
+    for answer in (amqp.ChannelOpenOk(), amqp.BasicQosOk()):
+        lab.tell(answer, 2)
+    assert lab.names()[-1] == "basic.consume"
+    lab.tell(amqp.ChannelClose(404, "NOT_FOUND - no queue 'q'", 60, 20), 2)
+    [exception] = lab.commands()
+    assert exception.error_code == 408
+
+
 def test_both_close_at_once(lab: Lab) -> None:
     lab.do(amqp10.QueueDeclare(queue=b"q"))
     lab.is_live = False
