@@ -10,8 +10,9 @@ import base64
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO, Final, NoReturn, TypeAlias, cast
@@ -105,7 +106,7 @@ def batches_of(
     size = 0
     for number, line in lines:
         try:
-            row = _row(line, schema, sort)
+            row = _row(line, sort)
         except (ValueError, KeyError, TypeError, RecursionError):
             if not seen.wrong:
                 seen.first = number
@@ -142,7 +143,7 @@ def _lines(file: BinaryIO) -> Iterator[_Line]:
         yield number + 1, None if is_long else rest
 
 
-def _row(line: bytes | None, schema: pyarrow.Schema, sort: Sort) -> dict[str, object] | None:
+def _row(line: bytes | None, sort: Sort) -> dict[str, object] | None:
     """A record's columns; None of another sort. Raises for what is no record."""
     if line is None or len(line) > LONGEST:
         raise ValueError("too long")
@@ -151,32 +152,64 @@ def _row(line: bytes | None, schema: pyarrow.Schema, sort: Sort) -> dict[str, ob
         if said["record"] not in LINE.values():
             raise ValueError("of others")
         return None
-    row = {field.name: _value(said.get(field.name), field.type) for field in schema}
-    if any(row[name] is None for name in required(sort)):
-        raise ValueError("no record")
+    row: dict[str, object] = {}
+    for name, plain, take, is_required in _columns(sort):
+        value = said.get(name)
+        if value is None:
+            if is_required:
+                raise ValueError("no record")
+        elif type(value) is not plain:
+            value = take(value)
+        row[name] = value
     if b"\\u" in line:
         # JSON may name half a character, which no table can hold.
         "".join(value for value in row.values() if isinstance(value, str)).encode()
     return row
 
 
-def _value(value: object, kind: pyarrow.DataType) -> object:
-    if value is None:
-        return None
+@cache
+def _columns(sort: Sort) -> tuple[tuple[str, type | None, Callable[[object], object], bool], ...]:
+    """Each column's name, of which type a value is as it should be, what makes one of others, and whether all
+    records have one. Known once: a record has some forty."""
+    needed = required(sort)
+    return tuple(
+        [(field.name, *_reader(field.type), field.name in needed) for field in arrow_schema(TABLES[sort])]
+    )
+
+
+def _reader(kind: pyarrow.DataType) -> tuple[type | None, Callable[[object], object]]:
     if pyarrow.types.is_timestamp(kind):
-        moment = datetime.fromisoformat(cast("str", value))
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        if not _EARLIEST <= moment < LATEST:
-            raise ValueError(f"{value} is no time of a record")
-        return moment
+        return None, _time
     if pyarrow.types.is_binary(kind):
-        return base64.b64decode(cast("str", value), validate=True)
-    plain = bool if pyarrow.types.is_boolean(kind) else int if pyarrow.types.is_integer(kind) else str
-    if type(value) is not plain:
-        raise TypeError(f"{value!r} is no {plain.__name__}")
-    if plain is int and not -(1 << kind.bit_width - 1) <= cast("int", value) < 1 << kind.bit_width - 1:
+        return None, _bytes
+    if pyarrow.types.is_integer(kind):
+        return None, partial(_whole, beyond=1 << kind.bit_width - 1)
+    plain = bool if pyarrow.types.is_boolean(kind) else str
+    return plain, partial(_other, plain)
+
+
+def _time(value: object) -> datetime:
+    moment = datetime.fromisoformat(cast("str", value))
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if not _EARLIEST <= moment < LATEST:
+        raise ValueError(f"{value} is no time of a record")
+    return moment
+
+
+def _bytes(value: object) -> bytes:
+    return base64.b64decode(cast("str", value), validate=True)
+
+
+def _whole(value: object, *, beyond: int) -> int:
+    if type(value) is not int:
+        return _other(int, value)
+    if not -beyond <= value < beyond:
         raise ValueError(f"{value} is too large")
     return value
+
+
+def _other(plain: type, value: object) -> NoReturn:
+    raise TypeError(f"{value!r} is no {plain.__name__}")
 
 
 def _object(pairs: list[tuple[str, object]]) -> Mapping[str, object]:
