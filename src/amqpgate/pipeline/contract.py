@@ -16,7 +16,6 @@ from typing import Final, TypeAlias
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
@@ -165,6 +164,9 @@ def _out_of_time(file: pq.ParquetFile, sort: Sort) -> str | None:
             if known is not None and known.has_min_max:
                 least, most = known.min_raw, known.max_raw
             else:
+                # It loads numpy, and files of gateways say so themselves.
+                import pyarrow.compute as pc
+
                 ends = [pc.min_max(part.cast(pa.int64())).as_py() for part in _column(file, number, name)]
                 least = min((end["min"] for end in ends if end["min"] is not None), default=0)
                 most = max((end["max"] for end in ends if end["max"] is not None), default=0)
