@@ -30,7 +30,8 @@ def stage(
     engine = ENGINES[request.param]
     monkeypatch.setattr(assembly, "Pump", engine.pump)
     monkeypatch.setattr(build, "RelayEndpoint", engine.endpoint("RelayEndpoint"))
-    return make_stage()
+    # Who is accepted late by that, and says nothing, is waited for so long.
+    return make_stage(limits="handshakeTimeout: 3s")
 
 
 @pytest.fixture
