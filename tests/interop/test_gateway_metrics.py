@@ -43,6 +43,7 @@ policies: {folder}/policies
 admin: {{bind: "127.0.0.1:{{admin_port}}"}}
 limits: {{drainTimeout: 1s}}
 audit: {{format: parquet, folder: {folder}, window: 1s}}
+metrics: {{by: [vhost, listener, user], users: [guest]}}
 """
 
 POLICIES = """
@@ -288,6 +289,20 @@ def test_every_alert_can_be_evaluated(scene: Scene) -> None:
 def test_prometheus_finds_nothing_to_say_about_names(scene: Scene) -> None:
     done = promtool("check", "metrics", stdin=scene.gateway.get("/metrics")[1])
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_labels_that_were_asked_for_tell_who_did_what(scene: Scene) -> None:
+    def listeners(metric: str) -> set[str]:
+        found = scene.prometheus.query(f'{metric}{{user="guest", vhost="/"}} > 0')
+        return {sample.labels["listener"] for sample in found}
+
+    eventually(lambda: listeners("amqpgate_labelled_messages_total") == {"main", "shared", "tls"}, every=0.5)
+    eventually(lambda: listeners("amqpgate_labelled_denials_total") == {"main"}, every=0.5)
+    eventually(lambda: listeners("amqpgate_labelled_throttle_seconds_total") == {"tls"}, every=0.5)
+    # All of them together are what the others say: in each scrape, whoever comes and goes.
+    for family in ("messages_total", "message_bytes_total", "sessions"):
+        (apart,) = scene.prometheus.query(f"sum(amqpgate_labelled_{family}) - sum(amqpgate_{family})")
+        assert apart.value == 0, family
 
 
 def test_a_confirm_takes_a_while(scene: Scene) -> None:

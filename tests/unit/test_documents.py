@@ -26,7 +26,7 @@ from amqpgate.gateway.server import assembly
 from amqpgate.kubernetes.metrics import OperatorMetrics
 from amqpgate.operator.single import SingleGateway
 from amqpgate.policy import PolicySet, Source, build
-from tests.unit.telemetry.shipped import metrics_table
+from tests.unit.telemetry.shipped import gateway, metrics_table
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATION = ROOT / "docs/configuration.md"
@@ -101,7 +101,9 @@ SETTINGS = [text for text in YAML if re.search("^listeners:", text, re.MULTILINE
 DOCUMENTS_OF_POLICIES = [text for text in YAML if re.search("^apiVersion: amqpgate", text, re.MULTILINE)]
 POLICIES = [text for text in DOCUMENTS_OF_POLICIES if "\nkind: PolicyTest\n" not in text]
 #: Settings that are shown in part: they are accepted with what a file needs beside them.
-PARTS = [text for text in YAML if re.match("(audit|upstreams|admin|tracing|otlp|limits|identity):", text)]
+PARTS = [
+    text for text in YAML if re.match("(audit|upstreams|admin|tracing|otlp|metrics|limits|identity):", text)
+]
 #: What others read, and the test that has them read it.
 ELSEWHERE = {
     "# Chart.yaml": "here",
@@ -281,12 +283,8 @@ def test_every_metric_exists(metrics_text: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def metrics_text() -> str:
-    settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
-    gateway = assembly.build(settings, PolicySet.empty(), "0")
-    try:
-        return trio.run(gateway.metrics_text).decode()
-    finally:
-        gateway.pump.close()
+    with gateway() as made:
+        return made.metrics.text().decode()
 
 
 def test_every_admin_path_exists() -> None:

@@ -11,6 +11,7 @@ file, line and column. Nothing here opens a socket; the only I/O is reading file
 - `identity`: the tokens that are verified.
 - `audit`: where records are written.
 - `tracing`: where spans go; `otlp`: where metrics and log lines do.
+- `metrics`: the labels that metrics have for who asks.
 - `load`: `load` for a file, `from_flags` for none, `describe` for the table of all keys.
 
 ``python -m amqpgate.config`` prints the table of keys, ``--schema`` the JSON Schema.
@@ -23,6 +24,7 @@ from amqpgate.config.audit import Audit
 from amqpgate.config.clusters import Endpoint, HealthCheck, Outliers, Retries
 from amqpgate.config.identity import WELL_KNOWN, Algorithm, Identity, KeysUrl, OAuth
 from amqpgate.config.load import describe, from_flags, load, parse, schema
+from amqpgate.config.metrics import MetricLabels, SessionLabel
 from amqpgate.config.otlp import Otlp
 from amqpgate.config.pooling import Connections, Pooling
 from amqpgate.config.settings import (
@@ -67,6 +69,7 @@ __all__ = [
     "LogFormat",
     "LogLevel",
     "Login",
+    "MetricLabels",
     "NamedCertificate",
     "OAuth",
     "Otlp",
@@ -76,6 +79,7 @@ __all__ = [
     "RedisUrl",
     "Retries",
     "Secret",
+    "SessionLabel",
     "Settings",
     "SharedLimits",
     "TlsVersion",

@@ -14,6 +14,7 @@ import attrs
 from amqpgate.config.address import Address
 from amqpgate.config.audit import Audit
 from amqpgate.config.identity import Identity, OAuth
+from amqpgate.config.metrics import MetricLabels
 from amqpgate.config.otlp import Otlp
 from amqpgate.config.shared import SharedLimits
 from amqpgate.config.tracing import Tracing
@@ -340,6 +341,10 @@ class Settings:
     otlp: Otlp | None = attrs.field(
         default=None,
         metadata=doc("where metrics and log lines go by OpenTelemetry's protocol as well", default="nowhere"),
+    )
+    metrics: MetricLabels | None = attrs.field(
+        default=None,
+        metadata=doc("metrics by virtual host, listener and user, beside the others", default="off"),
     )
     identity: Identity = attrs.field(factory=Identity, metadata=doc("who clients are"))
     log: Log = attrs.field(factory=Log, metadata=doc("what is written to standard error"))

@@ -1,7 +1,7 @@
 """The gateway's metrics. Nothing is counted per message: live sessions are summed at the scrape (`live`).
 
 No label has a value that a client, or a broker, may choose: they come from the settings, the policies and
-the code, so their number is bounded.
+the code, so their number is bounded. Whoever asks for others has them in `labelled`, bounded as well.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
+import attrs
+
 from amqpgate.values import frozen
 
 #: Direction, operation and verdict of messages: ``publish`` is from clients to brokers, ``deliver`` back.
@@ -43,6 +45,22 @@ class PoolUse:
 
 
 @frozen(kw_only=True)
+class LabelledUse:
+    """The sessions with the same labels."""
+
+    #: Those that are established.
+    sessions: int
+    #: Of these, and of those that are over.
+    published: Traffic
+    refused: Traffic
+    #: To clients, by whatever operation.
+    sent: Traffic
+    denials: int
+    #: Seconds that they waited for limits.
+    waited: int
+
+
+@frozen(kw_only=True)
 class Totals:
     """One reading."""
 
@@ -70,3 +88,5 @@ class Totals:
     pools: Mapping[str, PoolUse]
     #: Listener, file of a certificate, and when that expires, in seconds since 1970.
     certificates: Sequence[tuple[str, str, float]]
+    #: By the values of the labels that the settings ask for. Empty where they ask for none.
+    labelled: Mapping[tuple[str, ...], LabelledUse] = attrs.field(factory=dict)

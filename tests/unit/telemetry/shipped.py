@@ -55,8 +55,9 @@ def named(promql: str) -> set[str]:
 
 @contextlib.contextmanager
 def gateway() -> Iterator[Gateway]:
-    """One that has done nothing yet, and was scraped."""
-    settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
+    """One that has done nothing yet, and was scraped. It has all the metrics that there are."""
+    text = "listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n"
+    settings = parse(f"{text}metrics: {{by: [vhost, listener, user], users: [c]}}\n", {})
     made = build(settings, PolicySet.empty(), "0")
     try:
         trio.run(made.metrics_text)

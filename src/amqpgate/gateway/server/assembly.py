@@ -27,6 +27,7 @@ from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.history import HistorySampler
+from amqpgate.gateway.observers.stats.labelled import LabelledTotals
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.selected import Selected
@@ -108,7 +109,8 @@ def build(
     metrics.most_connections.set(limits.max_connections)
     router = Router(settings, contexts, UpstreamMetrics(metrics.registry))
     decisions, bindings, compiler = Decisions(events), Bindings(), PolicyCompiler()
-    reports = Reports(metrics, decisions, bindings)
+    labelled = None if settings.metrics is None else LabelledTotals(settings.metrics)
+    reports = Reports(metrics, decisions, bindings, labelled)
     observers = GatewayObservers(
         metrics=metrics,
         events=events,
@@ -166,7 +168,7 @@ def build(
     listeners = Listeners(settings, acceptor.enter, lambda: lifecycle.changed(), fibers, {})
     lifecycle = Lifecycle(limits, listeners, Readiness(metrics.ready), events)
     control = PolicyControl(in_force, settings, compiler, router, registry, observers)
-    scraper = Scraper(metrics, pump, registry, acceptor, observers.ended)
+    scraper = Scraper(metrics, pump, registry, acceptor, observers.ended, labelled)
     memory = memoryview(bytearray(RING)) if shared_memory is None else shared_memory.history
     history = History.of(memory)
     is_asked = settings.admin is not None or shared_memory is not None

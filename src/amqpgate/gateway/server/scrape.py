@@ -12,6 +12,7 @@ from amqpgate.config import Listener
 from amqpgate.datapath.engine import Counters
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Side
 from amqpgate.errors import ConfigError
+from amqpgate.gateway.observers.stats.labelled import LabelledTotals
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.session_end import CloseState
@@ -38,6 +39,7 @@ async def totals(
     pools: Mapping[str, PoolUse],
     unsent: int,
     certificates: Iterable[tuple[str, str, float]],
+    labelled: LabelledTotals | None,
 ) -> Totals:
     """``connections`` are all that there are, ``handshakes`` those of them that are not established yet;
     ``unsent`` bytes wait for shared connections to brokers.
@@ -45,6 +47,7 @@ async def totals(
     Sessions that end meanwhile are counted, those that begin are not.
     """
     tally = ended.copy()
+    look = None if labelled is None else labelled.look()
     # What is not there now is 0, and not unknown.
     sessions = Counter(dict.fromkeys(("", *routes), 0))
     versions = Counter(dict.fromkeys(itertools.product(VERSIONS.names, VERSIONS.names), 0))
@@ -55,6 +58,8 @@ async def totals(
     turns = TimeSlices()
     for session in live:
         tally.add(session)
+        if look is not None:
+            look.add(session)
         sessions["" if session.facts.choice is None else session.facts.choice.route.id] += 1
         versions[session.facts.version(Side.CLIENT), session.facts.version(Side.UPSTREAM)] += 1
         channels += len(session.channels.states)
@@ -86,6 +91,7 @@ async def totals(
         latency=(tuple(counters.latency.counts), counters.latency.seconds),
         pools=dict(pools),
         certificates=tuple(certificates),
+        labelled={} if look is None else look.told(),
     )
 
 

@@ -10,11 +10,13 @@ from prometheus_client.metrics_core import Metric
 from amqpgate.datapath import reserve
 from amqpgate.datapath.engine import Pump
 from amqpgate.gateway.handshake.accept import Acceptor
+from amqpgate.gateway.observers.stats.labelled import LabelledTotals
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.pool.usage import unsent, usage
 from amqpgate.gateway.server import scrape
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.telemetry.faults import FAULTS
+from amqpgate.telemetry.labelled import LabelledMetrics
 from amqpgate.telemetry.memory_reserve import ReserveMetrics
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.readings import Totals
@@ -31,11 +33,16 @@ class Scraper:
     acceptor: Acceptor
     #: What the sessions that are over have passed.
     ended: SessionTotals
+    #: None: the settings ask for no labels.
+    labelled: LabelledTotals | None
     #: What the last scrape has read; None: there was none.
     latest: Totals | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        ReserveMetrics(self.metrics.registry, reserve.numbers)
+        registry = self.metrics.registry
+        ReserveMetrics(registry, reserve.numbers)
+        if self.labelled is not None:
+            registry.register(LabelledMetrics(lambda: self.latest, self.labelled.settings.by))
 
     async def totals(self) -> Totals:
         """What the metrics are read from."""
@@ -50,6 +57,7 @@ class Scraper:
             pools=usage(context.pools.pools.values()),
             unsent=unsent(context.pools.pools.values()),
             certificates=scrape.certificates(context.settings.listeners, context.contexts),
+            labelled=self.labelled,
         )
 
     async def text(self) -> bytes:

@@ -5,7 +5,7 @@
 ``rule_messages``    messages, by the rules that decide about them
 ``bindings``         bindings that were made through this gateway
 ``confirm_latency``  how long brokers take to confirm
-``totals``           what sessions have passed; ``rates`` makes rates of that
+``totals``           what sessions have passed; ``rates`` makes rates of that, ``labelled`` sums by labels
 ``sampler``          a look a second at who waits for a limit
 ``selected``         whom policies select
 """

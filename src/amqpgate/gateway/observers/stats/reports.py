@@ -15,6 +15,7 @@ from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.denial_log import DenialLog
 from amqpgate.gateway.observers.stats.edges import PastEdges
+from amqpgate.gateway.observers.stats.labelled import LabelledTotals
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.session import Session
 from amqpgate.logs import about, without_passwords
@@ -40,6 +41,8 @@ class Reports:
     metrics: Metrics
     decisions: Decisions
     bindings: Bindings
+    #: None: the settings ask for no labels.
+    labelled: LabelledTotals | None = None
     lines: DenialLog = attrs.field(factory=DenialLog, init=False)
     #: From whom to whom sessions had passed what that are over, while somebody looks.
     past: PastEdges = attrs.field(factory=PastEdges, init=False)

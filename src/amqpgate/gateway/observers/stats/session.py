@@ -89,7 +89,10 @@ class StatsObserver(SessionObserver):
             self.under.factory.reports.decisions.allowed(verdict)
 
     def denied(self, denial: Denial) -> None:
-        self.under.factory.reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
+        reports = self.under.factory.reports
+        reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
+        if reports.labelled is not None:
+            reports.labelled.denied(self.session.principal)
 
     def used(self, rule: RuleKey) -> None:
         self.under.factory.reports.decisions.used(rule)
@@ -139,7 +142,10 @@ class StatsObserver(SessionObserver):
         self.under.factory.reports.adapted(policy, result.items)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
-        self.under.factory.reports.limited(limit, happened)
+        reports = self.under.factory.reports
+        reports.limited(limit, happened)
+        if happened is Happened.WAITED and reports.labelled is not None:
+            reports.labelled.waited(self.session.principal)
 
     def passed(self, channel: int, method: Method) -> None:
         if method.INDEX in CHANGES:
@@ -186,6 +192,8 @@ class StatsObserver(SessionObserver):
         factory.ended.add(self.session)
         if factory.reports.past.sum is not None:
             factory.reports.past.over(self.session)
+        if factory.reports.labelled is not None:
+            factory.reports.labelled.over(self.session)
 
 
 @define(eq=False)
