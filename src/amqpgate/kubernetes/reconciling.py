@@ -187,6 +187,8 @@ class Reconciling:
                 "metadata": {"name": found.key.name, "namespace": found.key.namespace},
                 "status": status,
             }
+            # The watch may tell of it before the answer comes.
+            turned = is_turned(status, one.status)
             try:
                 told = await self.api.patch(path, said, fieldManager="amqpgate-operator")
             except ApiError as error:
@@ -196,7 +198,7 @@ class Reconciling:
                     errors.append(error)
                 continue
             self.metrics.writes.labels("status").inc()
-            if is_turned(status, one.status):
+            if turned:
                 await self._event(found, status)
             one.status = told.get("status")
 

@@ -13,7 +13,9 @@ import trio
 from starlette.responses import PlainTextResponse, Response
 
 from amqpgate.kubernetes import reconciling
+from amqpgate.kubernetes.api import Api
 from amqpgate.kubernetes.serving import OperatorProcess
+from amqpgate.kubernetes.shelf import Shelf
 from amqpgate.policy import Source, build
 from amqpgate.resources.settings import parse
 from tests.support.api_server import ApiServer, Thing, api_server
@@ -103,6 +105,32 @@ async def test_from_a_resource_to_a_folder_and_back_to_its_status(server: ApiSer
 
         await server.delete(ACCESS, "orders")
         await server.until(lambda: list(files(server)) == ["none.yaml"])
+
+
+async def test_an_event_is_told_though_the_watch_tells_of_the_status_before_the_answer_comes(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = trio.Event()
+    take, patch = Shelf.take, Api.patch
+
+    async def taken(shelf: Shelf, resource: Thing) -> None:
+        await take(shelf, resource)
+        if "status" in resource:
+            heard.set()
+
+    async def answered_late(api: Api, path: str, *args: Any, **query: Any) -> Thing:
+        told = await patch(api, path, *args, **query)
+        if path.endswith("/status"):
+            await heard.wait()
+        return told
+
+    monkeypatch.setattr(Shelf, "take", taken)
+    monkeypatch.setattr(Api, "patch", answered_late)
+    await server.put(ACCESS, access("orders", efect="deny"))
+    async with operator(server):
+        await server.until(
+            lambda: [one["reason"] for one in server.stored.get(EVENTS, {}).values()] == ["Invalid"]
+        )
 
 
 async def test_an_invalid_version_changes_nothing_and_is_told_why(server: ApiServer) -> None:
