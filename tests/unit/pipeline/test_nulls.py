@@ -99,7 +99,7 @@ _ANY: Final = ("usage by minute", "denials")
 
 
 # An example is a folder and some queries. Each has up to fifty records, and with them most of the values.
-@settings(max_examples=2, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(used=USAGE, events=EVENTS)
 @example(used=[usage("u", START, **NOTHING)], events=[event("e", "denied", START)])
 def test_what_is_null_changes_no_answer(duck: SqlSession, used: list[Usage], events: list[Event]) -> None:
