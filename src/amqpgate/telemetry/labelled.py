@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
+from amqpgate.telemetry.live import Live
 from amqpgate.telemetry.readings import Totals
 
 
-class LabelledMetrics(Collector):
-    """As `live.Live`; ``by`` names the labels, in the order of their values."""
+class LabelledMetrics(Live):
+    """``by`` names the labels, in the order of their values."""
 
     def __init__(self, read: Callable[[], Totals | None], by: Sequence[str]) -> None:
-        self._read, self._by = read, by
+        super().__init__(read)
+        self._by = by
 
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: there may be nothing to read yet."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        now = self._read()
-        if now is None:
-            return
+    def families(self, now: Totals) -> Iterator[Metric]:
+        """As in `Live`."""
         passages = [*self._by, "direction", "verdict"]
         sessions = GaugeMetricFamily(
             "amqpgate_labelled_sessions",

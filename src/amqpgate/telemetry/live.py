@@ -24,8 +24,11 @@ class Live(Collector):
 
     def collect(self) -> Iterator[Metric]:
         now = self._read()
-        if now is None:
-            return
+        if now is not None:
+            yield from self.families(now)
+
+    def families(self, now: Totals) -> Iterator[Metric]:
+        """What there is, of what was read."""
         yield from _messages(now)
         yield _counter("datapath_hits", "Frames that the data path dealt with alone.", "direction", now.hits)
         yield _counter("upcalls", "Frames handed to the control plane, by reason.", "reason", now.upcalls)

@@ -143,7 +143,7 @@ def start_ok_of(said: UsualStartOk, caller: Caller, version: str) -> bytes:
 def _frame(properties: bytes, entry: bytes, said: UsualStartOk) -> bytes:
     mechanism, response = said.mechanism.encode(), said.response
     table = len(properties) + len(entry)
-    return b"%b%b%b%b%b%b%c%b%b%b%b\xce" % (
+    return b"%b%b%b%b%b%b%c%b%b%b%b%c" % (
         _HEAD,
         _LONG(_BESIDE + table + len(mechanism) + len(response)),
         _INDEX,
@@ -155,4 +155,5 @@ def _frame(properties: bytes, entry: bytes, said: UsualStartOk) -> bytes:
         _LONG(len(response)),
         response,
         _LOCALE_SAID,
+        FRAME_END,
     )

@@ -24,7 +24,7 @@ from amqpgate.gateway.session.observer import SessionObserver
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
-from amqpgate.gateway.session.teardown import Parting, close_agreed, outcome_of
+from amqpgate.gateway.session.teardown import Parting, outcome_of
 from amqpgate.gateway.transport.fibers import Fibers
 from amqpgate.gateway.transport.tasks import contained
 from amqpgate.logs import log_failure
@@ -408,14 +408,8 @@ class SessionRegistry:
             return
         farewells: list[Coroutine[None, None, None]] = []
         try:
-            still_open = None
-            if session.end.agreed:
-                still_open = close_agreed(session.relay.endpoints)
-                if not still_open:
-                    self._forget(session)
-                    return
             parting = Parting(session, partial(self._forget, session))
-            farewells = parting.begin(self.settings.limits.close_timeout, still_open)
+            farewells = parting.begin(self.settings.limits.close_timeout)
             while farewells:
                 self.fibers.start_soon(farewells[0])
                 del farewells[0]

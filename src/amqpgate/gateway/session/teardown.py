@@ -17,7 +17,7 @@ always comes at a frame boundary, also in the middle of a message.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import Final
 
 import attrs
@@ -137,13 +137,6 @@ def _forced(why: str) -> amqp.ConnectionClose:
     return amqp.ConnectionClose(reply_code=320, reply_text=cut_reply(f"CONNECTION_FORCED - {why}"))
 
 
-def close_agreed(endpoints: Iterable[RelayEndpoint]) -> list[RelayEndpoint]:
-    """Both peers have agreed to close: close the sockets where nothing is left to be said or heard; the
-    others."""
-    # There is no socket where others use the connection to the broker.
-    return [endpoint for endpoint in endpoints if not endpoint.is_pooled and not endpoint.close_at_once()]
-
-
 @define(eq=False)
 class Parting:
     """The farewells on both hops of a session, side by side."""
@@ -154,13 +147,8 @@ class Parting:
     #: Hops that are not closed yet.
     _left: int = attrs.field(default=0, init=False)
 
-    def begin(
-        self, deadline_in: float, still_open: Iterable[RelayEndpoint] | None = None
-    ) -> list[Coroutine[None, None, None]]:
-        """One for each hop that cannot be closed at once, which closes it within ``deadline_in`` seconds.
-
-        ``still_open``: the others are closed already (`close_agreed`).
-        """
+    def begin(self, deadline_in: float) -> list[Coroutine[None, None, None]]:
+        """One for each hop that cannot be closed at once, which closes it within ``deadline_in`` seconds."""
         session, relay = self.session, self.session.relay
         session.upstream.leave()
         said = farewells(session)
@@ -168,13 +156,11 @@ class Parting:
         if session.bridge is not None and said[0].close is not None:
             kept = session.bridge.rest()
         # There is no socket where others use the connection to the broker.
-        if still_open is None:
-            still_open = [
-                endpoint
-                for endpoint, farewell in zip(relay.endpoints, said, strict=True)
-                if not endpoint.is_pooled and not (farewell is _ALL_SAID and endpoint.close_at_once())
-            ]
-        sides = [endpoint.side for endpoint in still_open]
+        sides = [
+            endpoint.side
+            for endpoint, farewell in zip(relay.endpoints, said, strict=True)
+            if not endpoint.is_pooled and not (farewell is _ALL_SAID and endpoint.close_at_once())
+        ]
         self._left = len(sides)
         if not sides:
             self.on_over()

@@ -14,7 +14,6 @@ import ipaddress
 import os
 import random
 import socket
-import sys
 import time
 from functools import lru_cache
 from typing import Final
@@ -34,8 +33,6 @@ PATIENCE: Final = 0.25
 _PACED = b"bbr"
 #: Built into every Linux, open to every user, and never paced.
 _UNPACED = b"reno"
-#: The same four bytes as a number: of bytes Python finds out that they are none by an exception.
-_UNPACED_NUMBER: Final = int.from_bytes(_UNPACED, sys.byteorder)
 #: Linux's longest name of a congestion control, with its final NUL.
 _NAME_MAX = 16
 
@@ -223,7 +220,7 @@ def unpace(sock: socket.socket, peer: str | None = None) -> None:
         try:
             peer = peer or str(sock.getpeername()[0])
             if _is_loopback(peer) or peer == sock.getsockname()[0]:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED_NUMBER)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
         except OSError:
             # A kernel that forbids the option works as it did.
             pass

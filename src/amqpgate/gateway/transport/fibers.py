@@ -132,7 +132,7 @@ class Fibers:
             # As mostly: it has the turn.
             only: Scheduled = guests[0]  # type: ignore[assignment] # who was lent
             if not (only.is_over or (waiting and waiting.get(only.fd) is only)):
-                self._resume(only)
+                self._take_turn(looks=False, first=only)
             return
         # Where others are left of an earlier turn, they have theirs in a step of the pump: one turn in each.
         has_turn = not soon
@@ -150,27 +150,11 @@ class Fibers:
         if has_turn:
             self._take_turn(looks=False)
 
-    def _resume(self, one: Scheduled) -> None:
-        """Resume one, and in what is left of the turn who is to be resumed by that."""
-        soon, until = self._soon, time.monotonic() + TURN
-        self._is_attending = True
-        try:
-            if one.proceed():
-                self._end(one)
-            while soon and time.monotonic() < until:
-                fiber = soon.popleft()
-                if fiber.proceed():
-                    self._end(fiber)
-        finally:
-            self._is_attending = False
-            if soon or self._is_shaken:
-                os.eventfd_write(self._event, 1)
-
     def attend(self) -> None:
         """Resume those that are due, as many as fit into a turn."""
         self._take_turn(looks=True)
 
-    def _take_turn(self, *, looks: bool) -> None:
+    def _take_turn(self, *, looks: bool, first: Scheduled | None = None) -> None:
         self._is_attending = True
         try:
             if self._is_shaken:
@@ -179,12 +163,11 @@ class Fibers:
             if looks:
                 self._take_in()
             soon = self._soon
-            while soon:
-                fiber = soon.popleft()
-                if fiber.proceed():
-                    self._end(fiber)
-                if soon and time.monotonic() >= until:
-                    break
+            one = first or (soon.popleft() if soon else None)
+            while one is not None:
+                if one.proceed():
+                    self._end(one)
+                one = soon.popleft() if soon and time.monotonic() < until else None
         finally:
             self._is_attending = False
             if self._soon or self._is_shaken:
