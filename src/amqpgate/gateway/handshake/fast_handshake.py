@@ -45,7 +45,7 @@ from amqpgate.gateway.handshake.fast_path import FastPath
 from amqpgate.gateway.handshake.identities import TOKEN_MARK
 from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
 from amqpgate.gateway.handshake.progress import Progress, Stage
-from amqpgate.gateway.handshake.start_ok import UsualStartOk, start_ok_of, usual_start_ok
+from amqpgate.gateway.handshake.start_ok import Introduction, UsualStartOk, start_ok_of, usual_start_ok
 from amqpgate.gateway.session.established import Established, OwnSource
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.fiber import Scheduler
@@ -53,7 +53,7 @@ from amqpgate.gateway.transport.repeated import HEARD, START_FRAMES, frame_of
 from amqpgate.gateway.transport.stepper import Stepper
 from amqpgate.gateway.transport.tls import identity, serve_tls
 from amqpgate.gateway.upstream.first_call import FirstCall
-from amqpgate.policy import SelectedPolicies
+from amqpgate.policy import Principal, SelectedPolicies
 from amqpgate.values import define
 from amqpgate.wire.dialects import HEADER_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -63,6 +63,8 @@ log = logging.getLogger(__name__)
 #: Bytes that are received at once. What most peers say is less; of more, nothing is looked at here.
 _READ: Final = 16 * 1024
 _NATIVE: Final = pair_of(NATIVE, NATIVE)
+#: Principals that are kept of one listener.
+_MOST_PRINCIPALS: Final = 256
 
 # To look a member of an enum up takes Python 3.11 a detour each time.
 _GREETED: Final = Silence.GREETED
@@ -244,7 +246,7 @@ class FastHandshake(Stepper):
         settings, user = call.destination.settings, said.user
         if settings.vhost is not None:
             method = attrs.evolve(method, virtual_host=settings.vhost)
-        principal = self.path.principal_of(self.caller, user, method.virtual_host, said.introduction)
+        principal = principal_of(self.path, self.caller, user, method.virtual_host, said.introduction)
         selected = context.policies.opens_at_once(principal, self.caller.session_id)
         if selected is None or context.admission.holds(_OPEN, selected.limits):
             return self._leave(data, unsent=unsaid)
@@ -408,6 +410,23 @@ class FastHandshake(Stepper):
         if self._call is not None:
             self._call.close()
         self.path.conversations.left(self.client, self.pending, "failed")
+
+
+def principal_of(
+    path: FastPath, caller: Caller, user: str, vhost: str, introduction: Introduction
+) -> Principal:
+    """The principal of a caller that has said who it is."""
+    texts = introduction.said.texts
+    if caller.tls is not None:
+        return caller.principal(path.listener, user, vhost, texts, user)
+    key = caller.source, user, vhost, id(introduction)
+    known = path.principals.get(key)
+    if known is None:
+        if len(path.principals) >= _MOST_PRINCIPALS:
+            path.principals.clear()
+        principal = caller.principal(path.listener, user, vhost, texts, user)
+        known = path.principals[key] = principal, introduction
+    return known[0]
 
 
 def _send(sock: socket.socket, frame: bytes) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Final, Protocol
+from typing import Protocol
 
 import attrs
 
@@ -18,9 +18,6 @@ from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.upstream.cluster import Destination
 from amqpgate.policy import Principal, SelectedPolicies
 from amqpgate.values import define
-
-#: Principals that are kept of one listener.
-MOST_PRINCIPALS: Final = 256
 
 
 class Conversations(Protocol):
@@ -64,7 +61,7 @@ class FastPath:
     first_look: float = attrs.field(init=False)
     #: Who came last, by where from, by which name, to which virtual host, and by what it said of itself: who
     #: comes again is found by what there is of it, where another object would have to be compared.
-    _principals: dict[tuple[str, str, str, int], tuple[Principal, Introduction]] = attrs.field(
+    principals: dict[tuple[str, str, str, int], tuple[Principal, Introduction]] = attrs.field(
         factory=dict, init=False
     )
 
@@ -77,17 +74,3 @@ class FastPath:
         self.timeout = settings.limits.handshake_timeout
         waits = [min(one.connect_timeout, one.answer_timeout) for one in settings.upstreams]
         self.first_look = min(self.timeout, *waits)
-
-    def principal_of(self, caller: Caller, user: str, vhost: str, introduction: Introduction) -> Principal:
-        """The principal of a caller that has said who it is."""
-        texts = introduction.said.texts
-        if caller.tls is not None:
-            return caller.principal(self.listener, user, vhost, texts, user)
-        key = caller.source, user, vhost, id(introduction)
-        known = self._principals.get(key)
-        if known is None:
-            if len(self._principals) >= MOST_PRINCIPALS:
-                self._principals.clear()
-            principal = caller.principal(self.listener, user, vhost, texts, user)
-            known = self._principals[key] = principal, introduction
-        return known[0]

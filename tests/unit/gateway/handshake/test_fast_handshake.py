@@ -19,7 +19,7 @@ import pytest
 from amqpgate.gateway.handshake.agreements import Agreements
 from amqpgate.gateway.handshake.arrival import ClientArrival
 from amqpgate.gateway.handshake.client_side import SAID
-from amqpgate.gateway.handshake.fast_path import MOST_PRINCIPALS
+from amqpgate.gateway.handshake.fast_handshake import principal_of
 from amqpgate.gateway.handshake.progress import Progress
 from amqpgate.gateway.handshake.start_ok import Introduction
 from amqpgate.gateway.session.established import Established
@@ -350,14 +350,14 @@ def test_who_comes_again_is_the_principal_that_is_known(stage: Stage) -> None:
     said, other = (
         Introduction(Table(()), SAID.of(Table.of({"product": name})), b"") for name in ("one", "other")
     )
-    first = path.principal_of(Caller("1", "10.0.0.1:1"), "guest", "/", said)
-    assert path.principal_of(Caller("2", "10.0.0.1:2"), "guest", "/", said) is first
+    first = principal_of(path, Caller("1", "10.0.0.1:1"), "guest", "/", said)
+    assert principal_of(path, Caller("2", "10.0.0.1:2"), "guest", "/", said) is first
     others = [
-        path.principal_of(Caller("3", "10.0.0.2:1"), "guest", "/", said),
-        path.principal_of(Caller("3", "10.0.0.1:1"), "admin", "/", said),
-        path.principal_of(Caller("3", "10.0.0.1:1"), "guest", "vhost", said),
-        path.principal_of(Caller("3", "10.0.0.1:1"), "guest", "/", other),
-        path.principal_of(Caller("3", "10.0.0.1:1", TlsIdentity("CN=one")), "guest", "/", said),
+        principal_of(path, Caller("3", "10.0.0.2:1"), "guest", "/", said),
+        principal_of(path, Caller("3", "10.0.0.1:1"), "admin", "/", said),
+        principal_of(path, Caller("3", "10.0.0.1:1"), "guest", "vhost", said),
+        principal_of(path, Caller("3", "10.0.0.1:1"), "guest", "/", other),
+        principal_of(path, Caller("3", "10.0.0.1:1", TlsIdentity("CN=one")), "guest", "/", said),
     ]
     assert [(one.source, one.user, one.vhost, one.client, one.tls) for one in others] == [
         ("10.0.0.2", "guest", "/", {"product": "one"}, None),
@@ -372,5 +372,5 @@ def test_many_principals_take_bounded_memory(stage: Stage) -> None:
     (path,) = stage.running.gateway.acceptor._fast.values()
     said = Introduction(Table(()), SAID.of(Table(())), b"")
     for number in range(1000):
-        path.principal_of(Caller("1", "10.0.0.1:1"), f"user{number}", "/", said)
-        assert len(path._principals) <= MOST_PRINCIPALS
+        principal_of(path, Caller("1", "10.0.0.1:1"), f"user{number}", "/", said)
+        assert len(path.principals) <= 256
