@@ -16,6 +16,7 @@ import trio
 
 from amqpgate import __version__
 from amqpgate.admin.http import LAST_WORDS, serve_admin
+from amqpgate.app import descriptors
 from amqpgate.app.waiting import any_of
 from amqpgate.app.worker_queries import answer_supervisor
 from amqpgate.app.worker_rpc import WorkerConfig
@@ -85,6 +86,7 @@ def run(
         settings = worker.settle(settings)
         if worker.limits is not None:
             shared_memory = SharedMemory(worker.limits, worker.workers, worker.number)
+    descriptors.prepare(settings)
     if settings.audit is not None and settings.audit.format == "parquet":
         import_arrow()
     gateway = build(settings, shared_memory)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import shutil
 import socket
 import tempfile
@@ -14,14 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from amqpgate.app import descriptors
 from amqpgate.cli.diagnosis import Diagnosis, bad, note, ok
 
 if TYPE_CHECKING:
     from amqpgate.config import Address, Settings
     from amqpgate.yamldoc import FolderPath
 
-#: Descriptors of a process beside its sessions: listeners, epoll sets, files, the admin interface.
-SPARE: Final = 64
 #: Open files that are fewer than what is wanted by this factor stop a gateway at its first crowd.
 FEW: Final = 10
 #: Days before a certificate's end from which on it is told.
@@ -116,19 +114,15 @@ def lasting(what: str, until: float, remedy: str) -> Diagnosis:
 
 
 def _descriptors(settings: Settings) -> Diagnosis:
-    wanted = 2 * settings.limits.max_connections + SPARE
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY or hard >= wanted:
-        return ok("open files", f"{_limit(hard)} allowed, {wanted} for limits.maxConnections")
-    return (bad if hard < wanted // FEW else note)(
+    wanted, most = descriptors.needed(settings), descriptors.allowed()
+    if most is None or most >= wanted:
+        allowed = "no limit" if most is None else f"{most} allowed"
+        return ok("open files", f"{allowed}, {wanted} for limits.maxConnections")
+    return (bad if most < wanted // FEW else note)(
         "open files",
-        f"{_limit(hard)} at most; {settings.limits.max_connections} connections take {wanted}",
+        f"{most} at most; {settings.limits.max_connections} connections take {wanted}",
         f"LimitNOFILE={wanted} in the unit, or ulimit -n, or a lower limits.maxConnections",
     )
-
-
-def _limit(count: int) -> str:
-    return "no limit" if count == resource.RLIM_INFINITY else str(count)
 
 
 def _backlog() -> Diagnosis:

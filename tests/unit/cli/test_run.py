@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+import resource
 import signal
 import socket
 import subprocess
@@ -80,6 +82,17 @@ def test_it_says_where_it_stands_and_a_signal_ends_it_with_0(number: signal.Sign
     assert out == ""
     assert "hunter2" not in text + rest
     assert "Traceback" not in rest
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel does not say here")
+def test_there_is_room_for_the_descriptors_of_all_connections_once_it_serves() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with running("--listen", "127.0.0.1:0", "--upstream", "amqp://127.0.0.1:1") as process:
+        read_until(process, "listening on ")
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    size = re.search(r"^FDSize:\s+(\d+)$", status, re.MULTILINE)
+    assert size is not None
+    assert int(size[1]) >= (20_064 if hard == resource.RLIM_INFINITY else min(20_064, hard))
 
 
 def test_port_0_is_told_as_it_was_given() -> None:
