@@ -37,7 +37,7 @@ def prepare(settings: Settings) -> None:
     """
     wanted, most = needed(settings), allowed()
     if most is not None and most < wanted:
-        log.warning(
+        log.info(
             "open files: %d at most, and limits.maxConnections %d takes %d: "
             "raise LimitNOFILE or `ulimit -n`, or lower limits.maxConnections",
             most,

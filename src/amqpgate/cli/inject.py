@@ -86,11 +86,13 @@ def serve(config: Path) -> None:
         settings = _settings(config)
         from amqpgate import logs
         from amqpgate.app import webhook
+        from amqpgate.app.standard_error import standard_error
         from amqpgate.cli.failures import ensure_free
 
         ensure_free([("bind", settings.bind.host, settings.bind.port)])
-        logs.set_up(settings.log.format, settings.log.level)
-        webhook.run(settings)
+        with standard_error() as stream:
+            logs.set_up(settings.log.format, settings.log.level, stream=stream)
+            webhook.run(settings)
 
 
 def _settings(config: Path | None) -> Injector:

@@ -38,6 +38,7 @@ def operator(context: click.Context, config: Path | None) -> None:
         return
     with reported():
         from amqpgate import logs
+        from amqpgate.app.standard_error import standard_error
         from amqpgate.cli.failures import ensure_free
         from amqpgate.kubernetes.serving import OperatorProcess, run
         from amqpgate.resources.settings import load, parse
@@ -50,8 +51,9 @@ def operator(context: click.Context, config: Path | None) -> None:
         if settings.webhook is not None:
             binds.append(("webhook.bind", settings.webhook.bind))
         ensure_free([(name, address.host, address.port) for name, address in binds])
-        logs.set_up(settings.log.format, settings.log.level)
-        run(process)
+        with standard_error() as stream:
+            logs.set_up(settings.log.format, settings.log.level, stream=stream)
+            run(process)
 
 
 @operator.command(short_help="Print the CustomResourceDefinitions.")

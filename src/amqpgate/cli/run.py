@@ -175,10 +175,12 @@ def _serve(settings: Settings, take_over: bool) -> int:
     # Before anybody else imports it.
     import_prometheus()
 
+    from amqpgate.app.standard_error import standard_error
     from amqpgate.app.worker_rpc import VARIABLE
 
-    logs.set_up(settings.log.format, settings.log.level)
     shipping = contextlib.ExitStack()
+    stream = shipping.enter_context(standard_error())
+    logs.set_up(settings.log.format, settings.log.level, stream=stream)
     if settings.otlp is not None and settings.otlp.logs is not None:
         from amqpgate import __version__
         from amqpgate.telemetry.otlp.logs import LogShipper

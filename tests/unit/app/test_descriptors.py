@@ -11,10 +11,11 @@ import pytest
 
 #: Sets both limits, prepares for so many connections, tells limits and the size of the table.
 SCRIPT = '''
-import pathlib, resource, sys
+import logging, pathlib, resource, sys
 from amqpgate.app import descriptors
 from amqpgate.config import parse
 
+logging.basicConfig(level=logging.INFO)
 soft, hard, connections = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 settings = """
