@@ -33,6 +33,7 @@ from amqpgate.gateway.server.scraping import Scraper
 from amqpgate.gateway.server.standing import Phase, Standing
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.transport.resolving import SharedLookups
 from amqpgate.gateway.transport.tasks import kept
 from amqpgate.gateway.upstream.router import Router
 from amqpgate.logs import about, shown
@@ -122,6 +123,7 @@ class Gateway:
         if observers.audit is not None:
             observers.audit.start(self.reloading.state)
         self.pump.watch(lag.INTERVAL, observers.metrics.lag.late)
+        resolver = trio.socket.set_custom_hostname_resolver(SharedLookups())
         try:
             async with trio.open_nursery() as engine:
                 if not hosted:
@@ -147,6 +149,7 @@ class Gateway:
                     await observers.tracer.finish(self.lifecycle.until, limits.close_timeout)
                 engine.cancel_scope.cancel()
         finally:
+            trio.socket.set_custom_hostname_resolver(resolver)
             self.lifecycle.readiness.become(False)
             self.acceptor.failures.tick(math.inf)
             observers.reports.lines.tick(math.inf)
