@@ -31,8 +31,8 @@ def standard_error() -> Iterator[TextIO]:
     """The stream for the log; at the end what waits in it is given `LAST_WORDS` seconds."""
     try:
         stream = NonBlockingStream(sys.stderr)
-    except OSError:
-        # It is closed, or somebody in this process catches what it says.
+    except (OSError, AttributeError):
+        # Somebody in this process catches what it says, or it is closed.
         yield sys.stderr
         return
     try:

@@ -160,10 +160,10 @@ def test_a_file_is_appended_to(tmp_path: Path) -> None:
 
 
 def test_where_standard_error_is_no_file_it_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    caught = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", caught)
-    with standard_error() as stream:
-        assert stream is caught
+    for caught in (io.StringIO(), None):
+        monkeypatch.setattr(sys, "stderr", caught)
+        with standard_error() as stream:
+            assert stream is caught
 
 
 def test_clients_are_served_while_nobody_reads_the_log() -> None:
