@@ -5,6 +5,7 @@ Neighbours: everybody imports this room, it imports nobody.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import Final, Literal
 
@@ -104,6 +105,26 @@ class ConfigError(AmqpgateError):
     def all(self) -> tuple[ConfigError, ...]:
         """This one and the others."""
         return (self, *self.others)
+
+
+class ListenError(OSError):
+    """An address that cannot be listened on; says for what, which, why, and what to do."""
+
+    def __init__(self, what: str, address: str, port: int, cause: OSError) -> None:
+        low = "ports below 1024 need root or CAP_NET_BIND_SERVICE; use a higher one"
+        shows = f"ss -ltnp 'sport = :{port}' shows it"
+        remedy = {
+            errno.EADDRINUSE: f"stop what is there ({shows}), or use another port",
+            errno.EACCES: low,
+            errno.EPERM: low,
+            errno.EADDRNOTAVAIL: "this machine does not have that address; 0.0.0.0 stands for all it has",
+        }.get(cause.errno or 0)
+        text = f"{what}: cannot listen on {address}: {cause.strerror or cause}"
+        self.text = f"{text}; {remedy}" if remedy else text
+        super().__init__(cause.errno, self.text)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class ProtocolViolation(AmqpgateError):

@@ -102,7 +102,7 @@ def enter(clock: virtual.Clock, seed: str, network: Any, looks: float, lag_looks
     secrets.token_bytes = lambda size=32: chance.randbytes(size)  # type: ignore[assignment, misc]
     secrets.token_hex = lambda size=32: chance.randbytes(size).hex()  # type: ignore[assignment, misc]
 
-    async def bind_all(bind: Any) -> list[Any]:
+    async def bind_all(bind: Any, what: str) -> list[Any]:
         return [network.listening((bind.host, bind.port))]
 
     def begin(family: object, address: str, port: int) -> connecting.Attempt:

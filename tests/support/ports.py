@@ -62,3 +62,14 @@ def refuses(port: int) -> bool:
         return True
     except ConnectionResetError:
         return False
+
+
+def is_asked_after(sock: socket.socket) -> bool:
+    """Whether the kernel asks, for who is at the other end of a loopback connection, if this one is there
+    (a keepalive timer, `proc_net_tcp` of the kernel's documents)."""
+    theirs, ours = sock.getpeername()[1], sock.getsockname()[1]
+    for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, _, timer, *_ = line.split()
+        if tuple(int(end.rpartition(":")[2], 16) for end in (local, remote)) == (theirs, ours):
+            return timer.startswith("02:")
+    raise LookupError("no such connection")

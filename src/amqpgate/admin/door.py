@@ -15,6 +15,7 @@ import trio
 
 from amqpgate.admin.crowd import Crowd
 from amqpgate.config import Address
+from amqpgate.errors import ListenError
 from amqpgate.logs import RECURRING, log_failure
 from amqpgate.values import define
 
@@ -77,7 +78,7 @@ class Door:
 
         The status is the address as a URL. Raises ``OSError`` where it is taken.
         """
-        sock = _listening(address)
+        sock = _listening(address, self.what)
         host, port = sock.getsockname()[:2]
         sockets = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
         listener: trio.abc.Listener[trio.abc.Stream] = sockets
@@ -137,16 +138,22 @@ class Door:
             log_failure(log, "a connection of %s could not be closed", self.what)
 
 
-def _listening(address: Address) -> socket.socket:
-    """A socket that listens there. An IPv6 address takes what the system has it take of IPv4."""
+def _listening(address: Address, what: str) -> socket.socket:
+    """A socket that listens there. An IPv6 address takes what the system has it take of IPv4.
+
+    Raises `ListenError`.
+    """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((address.host, address.port))
-        sock.listen(_BACKLOG)
+        try:
+            sock.bind((address.host, address.port))
+            sock.listen(_BACKLOG)
+        except OSError as error:
+            raise ListenError(what, str(address), address.port, error) from error
     except BaseException:
         sock.close()
         raise

@@ -216,7 +216,7 @@ class Supervisor:
         ):
             for listener in self.settings.listeners:
                 # Bound, and not listening: it holds the ports for the workers, and gets no connection.
-                sockets = await bind_all(listener.bind)
+                sockets = await bind_all(listener.bind, f"listener {listener.name}")
                 for sock in sockets:
                     reserved.enter_context(sock)
                 self.addresses[listener.name] = (listener.bind.host, sockets[0].getsockname()[1])

@@ -6,7 +6,6 @@ amqpgate: its traceback is shown.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import socket
@@ -16,7 +15,7 @@ from typing import IO, Final
 
 import click
 
-from amqpgate.errors import NOT_YAML, ConfigError
+from amqpgate.errors import NOT_YAML, ConfigError, ListenError
 
 FAILED = 1
 WRONG = 2
@@ -147,18 +146,8 @@ def ensure_free(addresses: Iterable[tuple[str, str, int]]) -> None:
                 try:
                     probe.bind(address)
                 except OSError as error:
-                    raise Failure(_cannot_listen(option, host, port, error)) from error
-
-
-def _cannot_listen(option: str, host: str, port: int, error: OSError) -> str:
-    what = f"amqpgate: {option}: cannot listen on {joined(host, port)}: {error.strerror or error}"
-    remedy = {
-        errno.EADDRINUSE: f"stop what is there (ss -ltnp 'sport = :{port}' shows it), or use another port",
-        errno.EACCES: "ports below 1024 need root or CAP_NET_BIND_SERVICE; use a higher one",
-        errno.EPERM: "ports below 1024 need root or CAP_NET_BIND_SERVICE; use a higher one",
-        errno.EADDRNOTAVAIL: "this machine does not have that address; 0.0.0.0 stands for all it has",
-    }.get(error.errno or 0)
-    return f"{what}; {remedy}" if remedy else what
+                    taken = ListenError(option, joined(host, port), port, error)
+                    raise Failure(f"amqpgate: {taken}") from error
 
 
 def joined(host: str, port: int) -> str:

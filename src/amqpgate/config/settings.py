@@ -371,6 +371,9 @@ class Settings:
                 raise Invalid(f"two listeners are named '{listener.name}'", "listeners", index, "name")
             if listener.bind == other.bind and listener.bind.port:
                 raise Invalid(f"listener '{other.name}' has this address already", "listeners", index, "bind")
+        admin = self.admin
+        if admin is not None and listener.bind.port and listener.bind in (admin.bind, admin.probes):
+            raise Invalid("the admin interface has this address already", "listeners", index, "bind")
         if listener.upstream is None:
             if len(upstreams) > 1:
                 raise Invalid("which upstream? There are several", "listeners", index)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Mapping as AbstractMapping
 from decimal import Decimal
 from functools import cache
@@ -356,15 +356,37 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
             elif field.default is attrs.NOTHING:
                 missing.append(node.mark.error(f"key '{key}' is missing"))
         # A key that is written wrongly is not missing as well.
-        _raise_all(errors or missing)
+        errors = errors or missing
+        if errors:
+            for outside in _out_of_bounds(fields.values(), values):
+                _note(errors, _placed(outside, node, cls))
+        _raise_all(errors)
         try:
             return cls(**values)  # the types were checked value by value
         except Invalid as error:
-            raise _placed(error, node, cls) from None
+            # attrs stops at the first value.
+            outside_all = _out_of_bounds(fields.values(), values)
+            raise _placed(Invalid.together(outside_all) if outside_all else error, node, cls) from None
         except ValueError as error:
             raise node.mark.error(str(error)) from None
 
     return hook
+
+
+def _out_of_bounds(
+    fields: Iterable[attrs.Attribute[object]], values: AbstractMapping[str, object]
+) -> list[Invalid]:
+    """What validators of single fields have to say of the values that there are; they ask no object."""
+    found = []
+    for field in fields:
+        if field.validator is not None and field.name in values:
+            try:
+                field.validator(None, field, values[field.name])
+            except Invalid as error:
+                # As in `_note`.
+                error.__traceback__ = error.__context__ = None
+                found.append(error)
+    return found
 
 
 def _known(fields: dict[str, attrs.Attribute[object]]) -> str:

@@ -272,6 +272,27 @@ def test_all_unknown_clusters_of_routes_are_told_at_once(settings: Path, policie
     assert f"{policies / 'one.yaml'}:8:33: RoutePolicy 'r', route 'c': no upstream is named 'bunny'" in told
 
 
+def test_what_else_is_wrong_with_routes_has_its_place_too(settings: Path, policies: Path) -> None:
+    file = policies / "one.yaml"
+    file.write_text(
+        "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: r}\nspec:\n  routes:\n"
+        "  - id: a\n    upstream:\n      cluster: rabbit\n      mirror:\n"
+        "        cluster: rabit\n        user: u\n        passwordEnv: NOT_SET\n"
+        "  - id: b\n    upstream: {cluster: rabbit, mirror: {cluster: rabbit}}\n"
+    )
+    told = check("--config", settings, "--policies", policies).output.splitlines()
+    place, excerpt, caret, *rest = told
+    assert place.startswith(f"{file}:10:18: RoutePolicy 'r', route 'a': no upstream is named 'rabit'")
+    assert "(did you mean 'rabbit'?)" in place
+    assert excerpt.index("rabit") == caret.index("^")
+    assert f"{file}:12:22: RoutePolicy 'r', route 'a', mirror: the environment variable NOT_SET" in "\n".join(
+        rest
+    )
+    assert f"{file}:14:51: RoutePolicy 'r', route 'b': the mirror is the route's own cluster" in "\n".join(
+        rest
+    )
+
+
 @pytest.mark.parametrize("text", ["listeners:\n\t- {name: a}\n", "a: 1\nb:\n  c: 1\n\td: 1\n"])
 def test_a_tab_is_told_for_what_it_is(settings: Path, text: str) -> None:
     settings.write_text(text)

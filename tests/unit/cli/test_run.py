@@ -287,3 +287,15 @@ _leave(3)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (3, ended, "")
+
+
+def test_a_port_that_is_free_before_it_is_asked_for_twice_is_named(tmp_path: Path) -> None:
+    """Each address is free where it is looked at alone."""
+    port = free_port()
+    file = settings_in(tmp_path, port, 1)
+    file.write_text(file.read_text() + f'admin: {{bind: "localhost:{port}"}}\n')
+    done = refused("--config", str(file))
+    assert done.returncode == 1
+    said = f"amqpgate: listener main: cannot listen on 127.0.0.1:{port}: Address already in use; stop what is"
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -235,6 +235,10 @@ def place(text: str, culprit: str) -> str:
             MINIMAL.replace("5672}", "5672}, {name: b, bind: 127.0.0.1:5672}"),
             "'plain' has this address already",
         ),
+        (
+            MINIMAL + "admin: {probes: '127.0.0.1:5672'}\n",
+            "the admin interface has this address already",
+        ),
     ],
 )
 def test_refusals_of_the_whole(text: str, words: str) -> None:

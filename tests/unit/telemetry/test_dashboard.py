@@ -33,12 +33,6 @@ def test_every_metric_is_on_a_panel() -> None:
         "amqpgate_memory_reserve_used_max_bytes",
         "amqpgate_memory_reserve_pieces_total",
         "amqpgate_memory_reserve_exhausted_total",
-        # Where the settings ask for them.
-        "amqpgate_labelled_sessions",
-        "amqpgate_labelled_messages_total",
-        "amqpgate_labelled_message_bytes_total",
-        "amqpgate_labelled_denials_total",
-        "amqpgate_labelled_throttle_seconds_total",
     }
 
 

@@ -315,3 +315,41 @@ def test_table() -> None:
     assert "| `time` | time | `1.5s` | how long |" in lines
     assert "| `flag` | true or false | `false` | whether |" in lines
     assert "| `pair` | a/b | none | two |" in lines
+
+
+@attrs.frozen(kw_only=True)
+class Bounded:
+    """Two bounds, and an object that has one."""
+
+    first: int = attrs.field(validator=between(0, 10), metadata=doc("the first"))
+    second: str = attrs.field(default="x", validator=not_empty(), metadata=doc("the second"))
+    inner: Inner | None = attrs.field(default=None, metadata=doc("what is inside"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{first: 11, second: ''}", ["1:9: must be between 0 and 10", "1:21: must not be empty"]),
+        (
+            "{first: 11, inner: {lowEnd: -1, highEnd: x}}",
+            [
+                "1:42: expected a whole number",
+                "1:29: must be between 0 and 10",
+                "1:9: must be between 0 and 10",
+            ],
+        ),
+        (
+            "{first: 1, inner: {lowEnd: 9, highEnd: 8}, second: ''}",
+            ["1:28: lowEnd", "1:52: must not be empty"],
+        ),
+        ("{second: ''}", ["1:1: key 'first' is missing", "1:10: must not be empty"]),
+    ],
+)
+def test_all_that_is_out_of_bounds_is_told_at_once(text: str, told: list[str]) -> None:
+    (root,) = compose(text, "f.yaml")
+    with pytest.raises(ConfigError) as raised:
+        structure(root, Bounded)
+    found = [str(error).partition(":")[2] for error in raised.value.all]
+    assert [said.startswith(words) for said, words in zip(found, told, strict=True)] == [True] * len(told), (
+        found
+    )

@@ -38,7 +38,7 @@ export class Plot {
     return {
       width: this.holder.clientWidth,
       height: HEIGHT,
-      padding: [8, 8, 0, 0],
+      padding: [8, 24, 0, 0],
       legend: { show: false },
       cursor: { sync: { key: "hour" }, y: false, drag: { x: true, y: false, setScale: false } },
       scales: {

@@ -48,6 +48,7 @@ from amqpgate.gateway.handshake.progress import Progress, Stage
 from amqpgate.gateway.handshake.start_ok import Introduction, UsualStartOk, start_ok_of, usual_start_ok
 from amqpgate.gateway.session.established import Established, OwnSource
 from amqpgate.gateway.transport.caller import Caller
+from amqpgate.gateway.transport.connecting import keep_alive
 from amqpgate.gateway.transport.fiber import Scheduler
 from amqpgate.gateway.transport.repeated import HEARD, START_FRAMES, frame_of
 from amqpgate.gateway.transport.stepper import Stepper
@@ -326,6 +327,8 @@ class FastHandshake(Stepper):
         if context.router.table.policies:
             context.router.count_shadows(selected.principal, self.caller.session_id)
         ours, theirs = agreement.tunes
+        if not theirs.heartbeat:
+            keep_alive(broker)
         established = Established(
             selected,
             HandedOverSocket(self.client, ours.frame_max, float(ours.heartbeat)),

@@ -25,6 +25,7 @@ import attrs
 import trio
 
 from amqpgate.config import Address, Listener, Settings
+from amqpgate.errors import ListenError
 from amqpgate.gateway.transport.binding import LINGER, bind_all
 from amqpgate.gateway.transport.connecting import is_paced, prepare_listening
 from amqpgate.gateway.transport.fibers import Fibers
@@ -99,7 +100,7 @@ class Listeners:
             binds = []
             for listener in self.settings.listeners:
                 # Bound, and never listening: it keeps the port while there is a pause.
-                sockets = await bind_all(listener.bind)
+                sockets = await bind_all(listener.bind, f"listener {listener.name}")
                 for sock in sockets:
                     kept.enter_context(sock)
                 self.addresses[listener.name] = sockets[0].getsockname()[:2]
@@ -131,12 +132,19 @@ class Listeners:
         with contextlib.ExitStack() as unfinished:
             opened = []
             for listener, bind in binds:
-                for sock in await bind_all(bind):
+                for sock in await bind_all(bind, f"listener {listener.name}"):
                     opened.append((unfinished.enter_context(sock), listener))
             # Last, and at once: who has come to one that is closed again, since another one fails, is reset.
-            for sock, _ in opened:
+            for sock, listener in opened:
                 prepare_listening(sock)
-                sock.listen(BACKLOG)
+                try:
+                    sock.listen(BACKLOG)
+                except OSError as error:
+                    # Bound, for others are bound there with the same option, and one of them listens now.
+                    host, port = sock.getsockname()[:2]
+                    raise ListenError(
+                        f"listener {listener.name}", str(Address(host, port)), port, error
+                    ) from error
             unfinished.pop_all()
         return opened
 

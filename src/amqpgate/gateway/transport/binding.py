@@ -9,15 +9,17 @@ from typing import Final
 import trio
 
 from amqpgate.config import Address
+from amqpgate.errors import ListenError
 
 #: Seconds that a process listens on when another one listens in its place: handshakes that had begun end
 #: meanwhile, one that needs a second SYN included (RFC 6298, section 2: a second).
 LINGER: Final = 1.5
 
 
-async def bind_all(bind: Address) -> list[socket.socket]:
+async def bind_all(bind: Address, what: str) -> list[socket.socket]:
     """Sockets that are bound and do not listen, to every address that the host stands for. With port 0 all of
-    them get the one that the first got. Raises ``OSError`` where one is taken.
+    them get the one that the first got. Raises ``OSError``; where one is taken, `ListenError`, which says
+    ``what`` was to listen.
 
     Other processes of the same user may listen there, too (SO_REUSEPORT): workers, and who takes over.
     """
@@ -34,7 +36,10 @@ async def bind_all(bind: Address) -> list[socket.socket]:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if family == socket.AF_INET6:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            sock.bind((address[0], port, *address[2:]))
+            try:
+                sock.bind((address[0], port, *address[2:]))
+            except OSError as error:
+                raise ListenError(what, str(Address(bind.host, port)), port, error) from error
             port = sock.getsockname()[1]
             sockets.append(sock)
         unfinished.pop_all()

@@ -36,6 +36,15 @@ _UNPACED = b"reno"
 #: Linux's longest name of a congestion control, with its final NUL.
 _NAME_MAX = 16
 
+#: Seconds without a byte after which the kernel asks whether a peer is there, between two questions, and how
+#: many it puts before the connection has ended: two minutes. Load balancers forget it after four or more.
+KEEP_ALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6),
+)
+
 #: What connect says of a connection that stands.
 _CONNECTED: Final = (0, errno.EISCONN)
 
@@ -199,9 +208,16 @@ def prepare_listening(sock: socket.socket) -> None:
     its options. The rest is `unpace`, with their addresses."""
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    keep_alive(sock)
     own = str(sock.getsockname()[0])
     if _is_loopback(own):
         unpace(sock, own)
+
+
+def keep_alive(sock: socket.socket) -> None:
+    """Have the kernel find out where the peer has gone without a word (tcp(7))."""
+    for level, option, value in KEEP_ALIVE:
+        sock.setsockopt(level, option, value)
 
 
 def is_paced(sock: socket.socket) -> bool:

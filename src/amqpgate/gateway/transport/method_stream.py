@@ -17,6 +17,7 @@ from amqpgate.datapath.engine import BufferedSocket, HandedOverSocket, Socket
 from amqpgate.datapath.tls import has_ended, is_tls, wants_read, wants_write, would_block
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.transport import repeated
+from amqpgate.gateway.transport.connecting import keep_alive
 from amqpgate.gateway.transport.translated_socket import TranslatedSocket
 from amqpgate.gateway.transport.waiting import checkpoint, wait_readable, wait_writable
 from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
@@ -343,4 +344,6 @@ async def _send_all(sock: TranslatedSocket, frames: bytes) -> None:
 
 def hand_over(stream: MethodStream, tune: Tune) -> HandedOverSocket:
     """The socket as the data path takes it, with what was received after the last frame."""
+    if not tune.heartbeat:
+        keep_alive(stream.inner)
     return HandedOverSocket(stream.sock, tune.frame_max, float(tune.heartbeat), stream.decoder.take_rest())

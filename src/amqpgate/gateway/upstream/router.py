@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -22,7 +22,7 @@ from amqpgate.policy import Choice, Chosen, Mirror, PolicySet, Principal, Route,
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.values import define
-from amqpgate.yamldoc import nearest
+from amqpgate.yamldoc import Invalid, nearest
 
 #: Of clients where there are no routes.
 _UNROUTED: Final = Chosen()
@@ -226,83 +226,89 @@ def check_routes(settings: Settings, policies: PolicySet, environ: Mapping[str, 
     for policy in policies.routes:
         if policy.spec.mode == "off":
             continue
+        placed = policies.places.get(policy.metadata.name)
         for index, route in enumerate(policy.spec.routes):
-            try:
-                _check_route(settings, policies, environ, policy.metadata.name, index, route, upstreams)
-            except ConfigError as error:
-                errors.append(error)
+            for wrong in _wrong_with(settings, environ, route, upstreams):
+                message = f"RoutePolicy '{policy.metadata.name}', route '{route.id}'{wrong}"
+                if placed is None:
+                    errors.append(ConfigError(message))
+                else:
+                    errors.append(
+                        placed.mark("spec", "routes", index, "upstream", *wrong.path).error(message)
+                    )
     if errors:
         raise ConfigError.together(errors)
 
 
-def _check_route(
-    settings: Settings,
-    policies: PolicySet,
-    environ: Mapping[str, str],
-    name: str,
-    index: int,
-    route: Route,
-    upstreams: Mapping[str, Upstream],
-) -> None:
-    where = f"RoutePolicy '{name}', route '{route.id}'"
-    for position, share in enumerate(route.upstream.shares):
-        if share.cluster not in upstreams:
-            message = (
-                f"{where}: no upstream is named '{share.cluster}' in the settings"
-                f"{nearest(share.cluster, upstreams)}; there are {', '.join(upstreams)}"
-            )
-            placed = policies.places.get(name)
-            if placed is None:
-                raise ConfigError(message)
-            listed = ("clusters", position, "cluster") if route.upstream.clusters else ("cluster",)
-            raise placed.mark("spec", "routes", index, "upstream", *listed).error(message)
-        _check_shared(where, route.upstream, upstreams[share.cluster])
-    _check_password(where, route.upstream, environ)
-    _check_login(where, route, settings, upstreams)
-    if route.upstream.mirror is not None:
-        _check_mirror(where, route.upstream, route.upstream.mirror, upstreams)
-        _check_password(f"{where}, mirror", route.upstream.mirror, environ)
+def _wrong_with(
+    settings: Settings, environ: Mapping[str, str], route: Route, upstreams: Mapping[str, Upstream]
+) -> Iterator[Invalid]:
+    """What follows the route's name; paths start at its ``upstream``."""
+    target, mirror = route.upstream, route.upstream.mirror
+    unknown = False
+    for position, share in enumerate(target.shares):
+        if share.cluster in upstreams:
+            yield from _about_sharing(target, upstreams[share.cluster])
+            continue
+        unknown = True
+        listed = ("clusters", position, "cluster") if target.clusters else ("cluster",)
+        yield Invalid(f": {_no_upstream(share.cluster, upstreams)}", *listed)
+    yield from _about_password(target, environ)
+    if not unknown:
+        yield from _about_login(route, settings, upstreams)
+    if mirror is not None:
+        yield from _about_mirror(target, mirror, upstreams)
+        yield from _about_password(mirror, environ, "mirror")
 
 
-def _check_shared(where: str, target: Target, upstream: Upstream) -> None:
+def _no_upstream(name: str, upstreams: Mapping[str, Upstream], which: str = "") -> str:
+    return (
+        f"no upstream is named '{name}' in the settings{which}{nearest(name, upstreams)}; "
+        f"there are {', '.join(upstreams)}"
+    )
+
+
+def _about_sharing(target: Target, upstream: Upstream) -> Iterator[Invalid]:
     """What the route changes fits what it leaves as it is."""
     version = target.version or upstream.version
     if version in UNSHARED and (target.connections or upstream.connections) == "pooled":
-        raise ConfigError(
-            f"{where}: clients cannot share connections of AMQP {version}, and with what upstream "
+        yield Invalid(
+            f": clients cannot share connections of AMQP {version}, and with what upstream "
             f"'{upstream.name}' says they are to: say 'connections: own' here"
         )
 
 
-def _check_password(where: str, target: Target | Mirror, environ: Mapping[str, str]) -> None:
+def _about_password(target: Target | Mirror, environ: Mapping[str, str], *path: str) -> Iterator[Invalid]:
     if target.password_env is not None:
         try:
             _from(environ, target.password_env)
         except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from None
+            yield Invalid(f"{', mirror' if path else ''}: {error}", *path, "password_env")
 
 
-def _check_mirror(where: str, target: Target, mirror: Mirror, upstreams: Mapping[str, Upstream]) -> None:
+def _about_mirror(target: Target, mirror: Mirror, upstreams: Mapping[str, Upstream]) -> Iterator[Invalid]:
     """It logs in as itself, and is another place."""
     if mirror.cluster not in upstreams:
-        raise ConfigError(
-            f"{where}: no upstream is named '{mirror.cluster}' in the settings, which is to be the mirror; "
-            f"there are {', '.join(upstreams)}"
-        )
+        said = _no_upstream(mirror.cluster, upstreams, ", which is to be the mirror")
+        yield Invalid(f": {said}", "mirror", "cluster")
+        return
     if mirror.user is None and not upstreams[mirror.cluster].has_login:
-        raise ConfigError(
-            f"{where}: a mirror needs a login of its own, for the clients' passwords are not kept: give the "
-            f"mirror user and passwordFile or passwordEnv, or upstream '{mirror.cluster}' user and password"
+        yield Invalid(
+            ": a mirror needs a login of its own, for the clients' passwords are not kept: give the "
+            f"mirror user and passwordFile or passwordEnv, or upstream '{mirror.cluster}' user and password",
+            "mirror",
         )
     same = any(share.cluster == mirror.cluster for share in target.shares)
     if same and (mirror.vhost is None or mirror.vhost == target.vhost):
-        raise ConfigError(
-            f"{where}: the mirror is the route's own cluster, which would get messages twice: name another "
-            "cluster, or a virtual host"
+        yield Invalid(
+            ": the mirror is the route's own cluster, which would get messages twice: name another "
+            "cluster, or a virtual host",
+            "mirror",
+            "cluster",
         )
 
 
-def _check_login(where: str, route: Route, settings: Settings, upstreams: Mapping[str, Upstream]) -> None:
+def _about_login(route: Route, settings: Settings, upstreams: Mapping[str, Upstream]) -> Iterator[Invalid]:
     """A login that is not the client's own needs a client that has proven who it is."""
     lent = route.upstream.user is not None or any(
         upstreams[share.cluster].has_login for share in route.upstream.shares
@@ -313,11 +319,12 @@ def _check_login(where: str, route: Route, settings: Settings, upstreams: Mappin
         names = route.match.listeners
         reaches = names is None or any(name.matches(listener.name) for name in names)
         if reaches and not settings.proves_clients(listener) and not listener.allow_anonymous:
-            raise ConfigError(
-                f"{where} logs in as a user of its own, and the password of who comes by listener "
+            yield Invalid(
+                " logs in as a user of its own, and the password of who comes by listener "
                 f"'{listener.name}' is not checked: match by tls, name listeners that are on loopback or "
                 "require client certificates or tokens, or say allowAnonymous: true there"
             )
+            return
 
 
 def _from(environ: Mapping[str, str], name: str) -> str:

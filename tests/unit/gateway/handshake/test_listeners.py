@@ -106,11 +106,11 @@ async def test_nobody_gets_in_before_all_addresses_are_had(monkeypatch: pytest.M
     answers = []
     bind_all = listeners_module.bind_all
 
-    async def knock_and_bind(bind: Address) -> list[socket.socket]:
+    async def knock_and_bind(bind: Address, what: str) -> list[socket.socket]:
         if len(addresses) == 2:
             with socket.socket() as client:
                 answers.append(client.connect_ex(addresses[first.name]))
-        return await bind_all(bind)
+        return await bind_all(bind, what)
 
     monkeypatch.setattr(listeners_module, "bind_all", knock_and_bind)
     async with running_fibers() as fibers, trio.open_nursery() as nursery:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -15,8 +16,10 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Field, Table
 from tests.support.inprocess import eventually
+from tests.support.ports import is_asked_after
 from tests.support.talker import CAPABILITIES, Gone, Talker
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.papers import Papers
 
 MakeStage = Callable[..., Stage]
 
@@ -691,3 +694,27 @@ def test_a_broker_whose_frames_hold_nothing(make_stage: Callable[..., Stage], fr
 def test_a_broker_without_a_limit_has_the_clients(stage: Stage) -> None:
     _, broker = stage.opened(tune=amqp.ConnectionTune(2047, 0, 0))
     assert broker.frame_max == 131072
+
+
+# -- who has gone without a word ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_the_kernel_asks_after_those_who_agree_to_no_heartbeat(
+    make_stage: MakeStage, papers: Papers, is_tls: bool
+) -> None:
+    """A half-open connection would stay for ever."""
+    stage = make_stage(listener=f"tls: {{{papers.make('gateway', 'localhost')}}}" if is_tls else "")
+    client, broker = stage.greeted(**({"tls": papers.client_context()} if is_tls else {}))
+    client.say(START_OK)
+    broker.expect(amqp.ConnectionStartOk)
+    broker.say(amqp.ConnectionTune(2047, 131072, 0))
+    client.expect(amqp.ConnectionTune)
+    client.say(amqp.ConnectionTuneOk(2047, 131072, 0))
+    broker.expect(amqp.ConnectionTuneOk)
+    client.say(OPEN)
+    broker.expect(amqp.ConnectionOpen)
+    broker.say(amqp.ConnectionOpenOk())
+    client.expect(amqp.ConnectionOpenOk)
+    for peer in (client, broker):
+        eventually(partial(is_asked_after, peer.sock))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from amqpgate.gateway.transport.connecting import prepare
+from amqpgate.gateway.transport.connecting import KEEP_ALIVE, prepare, prepare_listening
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
 
@@ -61,3 +61,17 @@ def test_a_connection_that_ended_meanwhile_is_left_to_who_reads_it() -> None:
     with connection(socket.AF_INET, "127.0.0.1") as sock:
         sock.shutdown(socket.SHUT_RDWR)
         prepare(sock)
+
+
+def test_who_is_accepted_is_asked_after_without_a_call_of_its_own() -> None:
+    """What is set where it listens holds for those that it accepts."""
+    with socket.socket() as door, socket.socket() as caller:
+        door.bind(("127.0.0.1", 0))
+        prepare_listening(door)
+        door.listen()
+        caller.connect(door.getsockname())
+        door.setblocking(True)
+        guest, _ = door.accept()
+        with guest:
+            said = [guest.getsockopt(level, option) for level, option, _ in KEEP_ALIVE]
+    assert said == [1, 60, 10, 6]
