@@ -17,12 +17,12 @@ from time import perf_counter
 from tests.mutations.faults import MUTATIONS, Mutation
 from tests.mutations.finders import Verdicts, beset, copy_of, judged, simulated, steady
 
-#: Seconds that the simulator has for a fault: with short stories, and with all.
+#: Seconds of CPU that the simulator has for a fault: with short stories, and with all.
 _SHORT = 120
 _LONG = 420
 #: Virtual seconds of a short story.
 _EACH = 60.0
-#: Seconds that a copy without a fault is looked at, with each.
+#: Seconds of CPU that a copy without a fault is looked at, with each.
 _CONTROL = 30
 #: Seconds that chaos has.
 _CHAOS = 120

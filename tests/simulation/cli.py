@@ -34,7 +34,7 @@ def main(now: Callable[[], float], engine: str) -> int:
     def wanted() -> Iterator[Story]:
         number = 0
         while now() - began < options.seconds and tally.virtual < options.hours * 3600:
-            if len(failures) >= options.failures:
+            if len(failures) >= options.failures or tally.cpu >= options.cpu:
                 return
             yield _story(f"{seed}.{number}", options, engine)
             number += 1
@@ -62,6 +62,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", default="", help="whatever text; a fresh one unless given")
     parser.add_argument("--seconds", type=float, default=60.0, help="real time")
+    parser.add_argument("--cpu", type=float, default=float("inf"), help="seconds of CPU")
     parser.add_argument("--hours", type=float, default=float("inf"), help="virtual time")
     parser.add_argument(
         "--each", type=float, help="virtual seconds of one story; it says so itself unless given"

@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Callable
 
 from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.frames import FRAME_BODY, encode_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.simulation.client import Client, Session
 from tests.simulation.connection import Line
 from tests.simulation.entries import Lane
 from tests.simulation.ledger import Violation
-from tests.simulation.talk import Content
+from tests.simulation.talk import Content, frames_of
 
 _HEADER = b"AMQP\0\0\x09\x01"
 
@@ -27,9 +28,12 @@ class Hostile(Client):
 class HostileSession(Session):
     """One connection of it."""
 
+    #: It logs in, and is to be ended amid a message.
+    breaks_off = False
+
     def dial(self) -> None:
         plan = self.client.plan
-        self.is_open = False
+        self.breaks_off = bool(plan.weaves) and self.random.random() < plan.weaves
         network = self.world.network
         # Before a listener with TLS some say nothing of it.
         is_plain = network.tls_clients and self.random.random() < 0.3
@@ -49,7 +53,8 @@ class HostileSession(Session):
         if self.is_over:
             connection.close()
             return
-        self.random.choice((self._silent, self._half, self._garbage, self._login_then, self._login_then))()
+        acts = (self._silent, self._half, self._garbage, self._login_then, self._login_then)
+        self._login_then() if self.breaks_off else self.random.choice(acts)()
 
     def received(self, data: bytes) -> None:
         # What it is told to garbage may be no frame.
@@ -90,6 +95,8 @@ class HostileSession(Session):
             self._bad_ack,
             self._no_read,
         ]
+        if self.breaks_off:
+            acts = [self._amid]
         self.lanes[1] = self.ledger.lane(f"{self.name} channel 1")
         self.ask(1, amqp.ChannelOpen(), (amqp.ChannelOpenOk,), lambda _: self.random.choice(acts)())
 
@@ -99,11 +106,31 @@ class HostileSession(Session):
         )
 
     def _half_message(self) -> None:
-        content = Content(amqp.BasicProperties(message_id="half"), self.random.randbytes(3000))
-        frames = self.talk.content(1, amqp.BasicPublish(exchange="x", routing_key="open.q0"), content)
+        frames = self._message()
         missing = self.random.randrange(2, len(frames))
         # Its heartbeats would end the message, and it would be whole.
         self._shout(frames[: -missing - (missing % len(self.talk.heartbeat) == 0)])
+
+    def _amid(self) -> None:
+        """A message's frames, and what no client may say, on another channel, among them."""
+        self.lanes[2] = self.ledger.lane(f"{self.name} channel 2")
+        self.ask(2, amqp.ChannelOpen(), (amqp.ChannelOpenOk,), lambda _: self._break_off())
+
+    def _break_off(self) -> None:
+        frames = frames_of(self._message(self.random.choice((3000, 30_000))))
+        wrong = self.random.choice(
+            (
+                self.talk.method(2, amqp.QueueDeclareOk("nonsense", 0, 0)),
+                self.talk.method(2, amqp.ChannelOpen()),
+                encode_frame(FRAME_BODY, 2, b"of no message"),
+            )
+        )
+        frames.insert(self.random.randrange(1, len(frames)), wrong)
+        self._shout(b"".join(frames))
+
+    def _message(self, size: int = 3000) -> bytes:
+        content = Content(amqp.BasicProperties(message_id="half"), self.random.randbytes(size))
+        return self.talk.content(1, amqp.BasicPublish(exchange="x", routing_key="open.q0"), content)
 
     def _flood(self) -> None:
         self._shout(self.talk.heartbeat * 5000)

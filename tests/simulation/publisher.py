@@ -7,7 +7,7 @@ from amqpgate.wire.method import Method
 from tests.simulation.client import Client, Session
 from tests.simulation.entries import Lane
 from tests.simulation.ledger import Violation
-from tests.simulation.talk import Content
+from tests.simulation.talk import Content, woven
 
 #: Sizes of bodies: none, a few bytes, about a frame, several frames.
 SIZES = (0, 1, 30, 500, 4000, 4088, 4089, 9000, 30_000, 140_000)
@@ -73,8 +73,13 @@ class PublisherSession(Session):
         if self.world.is_ending or self.clock.now > self.until:
             self.finish(channel, lane)
             return
-        for _ in range(random.randint(1, plan.burst)):
-            self._publish(channel, lane)
+        messages = [self._publish(channel, lane) for _ in range(random.randint(1, plan.burst))]
+        beside = self._beside(channel) if plan.weaves and random.random() < plan.weaves else None
+        if beside is not None:
+            messages[0] = woven(random, messages[0], self._publish(*beside))
+        assert self.connection is not None
+        for message in messages:
+            self.connection.send(message)
         if lane.transacts and random.random() < 0.9:
             self.end_transaction(channel, lane, lambda _: self._soon(channel, lane))
         elif random.random() < 0.1:
@@ -84,7 +89,17 @@ class PublisherSession(Session):
         else:
             self._soon(channel, lane)
 
-    def _publish(self, channel: int, lane: Lane) -> None:
+    def _beside(self, channel: int) -> tuple[int, Lane] | None:
+        """Another channel that a message may begin on now, if there is one."""
+        free = [
+            (number, lane)
+            for number, lane in self.lanes.items()
+            if number != channel and number not in self.waits
+        ]
+        return self.random.choice(free) if free else None
+
+    def _publish(self, channel: int, lane: Lane) -> bytes:
+        """A message's frames, which are to be said at once."""
         random, plan, world = self.random, self.client.plan, self.world
         queue = random.choice(plan.queues) if random.random() < 0.95 else "nowhere"
         kind = "secret" if random.random() < plan.secret else "open"
@@ -96,8 +111,7 @@ class PublisherSession(Session):
         if lane.confirms:
             self.since.setdefault(channel, self.clock.now)
         method = amqp.BasicPublish(exchange="x", routing_key=key, mandatory=mandatory)
-        assert self.connection is not None
-        self.connection.send(self.talk.content(channel, method, message.content))
+        return self.talk.content(channel, method, message.content)
 
     def finish(self, channel: int, lane: Lane) -> None:
         """Wait for what is unconfirmed, and close."""

@@ -53,7 +53,7 @@ def settings_of(setup: Setup, listener: Address, brokers: list[Address], papers:
             f"  pool: {{maxLinks: 3, channelsPerLink: 12, spareChannels: 2, consumers: {consumers}}}"
         )
     if setup.health:
-        lines += ["  health: {}", "  outliers: {}"]
+        lines += [f"  health: {{interval: {setup.checks:g}s}}", "  outliers: {}"]
     lines.append(f"limits: {{bufferHigh: {setup.buffer_high}, bufferLow: {setup.buffer_high // 4}}}")
     if setup.shared:
         redis = f'redis: "redis://10.7.0.1:6379", replicas: 2, whenAway: {setup.shared}'

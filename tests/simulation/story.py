@@ -22,6 +22,8 @@ class Setup:
     shared_consumers: bool = False
     brokers: int = 1
     health: bool = False
+    #: Seconds between two checks of a broker's health.
+    checks: float = 5.0
     #: What becomes of publishes that policies deny: "close", "nack", "drop", "return"; "": none is.
     on_deny: str = ""
     #: Whether they are told by their headers.
@@ -78,6 +80,9 @@ class ClientPlan:
     silent: float = 0.2
     #: Of AMQP.
     version: str = "0-9-1"
+    #: Of bursts, those whose first message has frames of another channel's between its own; of a hostile
+    #: one's logins, those that break off amid a message.
+    weaves: float = 0.0
 
 
 @attrs.frozen
@@ -178,14 +183,17 @@ class Pace:
     looks: float
     #: No client asks for heartbeats that come more often, in seconds.
     heartbeat: int = 0
+    #: `Setup.checks`, each as often.
+    checks: tuple[float, ...] = (5,)
 
 
-#: A day costs no more than six hours: what an idle one costs is heartbeats and looks.
+#: A day costs no more than six hours: what an idle one costs is heartbeats, looks, and checks, each of them a
+#: handshake where brokers speak TLS.
 PACES = (
     Pace(120, 1, 1, 1),
     Pace(1200, 10, 4, 1),
-    Pace(6 * 3600, 300, 40, 10),
-    Pace(24 * 3600, 1200, 160, 30, heartbeat=120),
+    Pace(6 * 3600, 300, 40, 10, checks=(5, 30)),
+    Pace(24 * 3600, 1200, 160, 30, heartbeat=120, checks=(60, 240)),
 )
 
 
@@ -209,6 +217,7 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
         shared_consumers=pooled and random.random() < 0.5,
         brokers=random.choice((1, 1, 2)),
         health=random.random() < 0.3,
+        checks=Random(f"{seed}/checks").choice(pace.checks),
         on_deny=random.choice(("", "close", "nack", "drop", "return")),
         by_header=random.random() < 0.4,
         rate=random.choice((0, 0, 20, 200)),
@@ -240,7 +249,7 @@ def story_of(seed: str, seconds: float | None = None, engine: str = "plain") -> 
             Fault(round(at, 6), kind, target, round(random.choice((0.5, 5, 20, 70)) * random.random(), 3))
         )
     story = Story(seed, seconds, setup, clients, faults)
-    return _with_redis(_with_tls(_with_denials(story, pace)))
+    return _with_redis(_with_tls(_with_breaks(_with_denials(story, pace), pace)))
 
 
 def _with_denials(story: Story, pace: Pace) -> Story:
@@ -257,6 +266,24 @@ def _with_denials(story: Story, pace: Pace) -> Story:
         version="0-9-1",
         confirms=random.choice((0.5, 1.0)),
         secret=random.choice((0.1, 0.4)),
+    )
+    return attrs.evolve(story, clients=[*story.clients, client])
+
+
+def _with_breaks(story: Story, pace: Pace) -> Story:
+    """Where connections are shared, somebody breaks off amid messages: none of them is for a broker."""
+    if story.setup.connections == "own":
+        return story
+    random = Random(f"{story.seed}/breaks")
+    number = len(story.clients)
+    client = attrs.evolve(
+        _client(story.seed, number, random, story.clients[-1].queues, pace),
+        name=f"hostile{number}",
+        kind="hostile",
+        user="eve",
+        version="0-9-1",
+        pause=random.choice((2, 20)) * pace.stays,
+        weaves=1.0,
     )
     return attrs.evolve(story, clients=[*story.clients, client])
 
@@ -344,6 +371,8 @@ def _client(seed: str, number: int, random: Random, queues: list[str], pace: Pac
         fickle=random.choice((10, 60, 600)) * pace.stays,
         silent=random.choice((0.0, 0.0, 0.5)),
         version=version,
+        # By a chance of its own: all else is the same without it.
+        weaves=Random(f"{seed}/client{number}/weaves").choice((0.0, 0.3, 1.0)),
     )
 
 

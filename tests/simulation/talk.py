@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import NamedTuple
 
 from amqpgate.protocol.frames import (
     FRAME_BODY,
+    FRAME_HEAD,
     FRAME_HEADER,
     FRAME_HEARTBEAT,
     FRAME_METHOD,
+    FRAME_OVERHEAD,
     HEARTBEAT,
     FrameDecoder,
     body_frames,
@@ -30,6 +33,26 @@ class Content(NamedTuple):
 
     properties: BasicProperties
     body: bytes
+
+
+def frames_of(data: bytes) -> list[bytes]:
+    """What is whole frames, one by one."""
+    frames, at = [], 0
+    while at < len(data):
+        _kind, _channel, size = FRAME_HEAD.unpack_from(data, at)
+        frames.append(data[at : at + size + FRAME_OVERHEAD])
+        at += size + FRAME_OVERHEAD
+    return frames
+
+
+def woven(random: Random, first: bytes, second: bytes) -> bytes:
+    """The frames of two channels, each channel's in their order. The first one's first frame is the first."""
+    begun, *rest = frames_of(first)
+    more = frames_of(second)
+    frames = [begun]
+    while rest and more:
+        frames.append((rest if random.random() < 0.5 else more).pop(0))
+    return b"".join((*frames, *rest, *more))
 
 
 class _Assembly:

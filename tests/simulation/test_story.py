@@ -20,6 +20,19 @@ def test_what_is_denied_is_tried() -> None:
     assert {story.setup.on_deny for story in denying} == {"close", "nack", "drop", "return"}
 
 
+def test_who_shares_a_connection_breaks_off_amid_messages() -> None:
+    """Nobody else's may hear of it."""
+    pooled = [story for story in stories() if story.setup.connections == "pooled"]
+    assert pooled
+    for story in pooled:
+        assert any(one.kind == "hostile" and one.weaves == 1 for one in story.clients)
+
+
+def test_channels_of_a_client_are_woven() -> None:
+    publishers = [one for story in stories() for one in story.clients if one.kind == "publisher"]
+    assert any(one.weaves and one.channels > 1 and one.version == "0-9-1" for one in publishers)
+
+
 def test_names_are_one_clients() -> None:
     for story in stories():
         assert len({one.name for one in story.clients}) == len(story.clients)

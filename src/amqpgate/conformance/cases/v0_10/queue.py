@@ -184,9 +184,12 @@ for _name, _flags in (
 )
 async def _(talk: SessionTalk) -> str:
     session = await talk.session()
-    for _ in range(256):
+    for number in range(256):
         await session.say(amqp.QueueDeclare(queue=talk.bytes_name(), exclusive=True, auto_delete=True))
-    return await session.outcome()
+        # A slow broker has its time for each 32.
+        if number % 32 == 31 and (said := await session.outcome()) != "goes on":
+            return said
+    return "goes on"
 
 
 @QUEUE.rule(
