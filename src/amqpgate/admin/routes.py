@@ -20,6 +20,7 @@ from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, listed, of
 from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.telemetry.answers import JSON, Answers
 from amqpgate.yamldoc import Secret
+from amqpgate.yamldoc.values import nearest
 
 #: One route.
 State: TypeAlias = "dict[str, JSON]"
@@ -39,7 +40,8 @@ def route_handlers(subject: AdminSubject, token: Secret | None) -> list[Route]:
             raise Refused(404, "not found: it is pause or resume")
         order = {"name": name, "paused": verb == "pause"}
         if not combine((await subject.call("routes", signed(order))).complete()):
-            raise Refused(404, "there is no route of that name")
+            known = [str(route["id"]) for route in combine((await subject.call("routes")).complete())]
+            raise Refused(404, f"there is no route of that name{nearest(name, known)}")
         return PlainTextResponse(f"{verb}d\n")
 
     incomplete = ResponseDoc("Not every worker has answered.")

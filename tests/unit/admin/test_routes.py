@@ -67,6 +67,8 @@ async def test_pause_and_resume(tmp_path: Path, nursery: trio.Nursery) -> None:
     assert await paused(it) == {"one": False, "two.2": True}
     for path, status in (("/routes/none/pause", 404), ("/routes/one/stop", 404), ("/routes/one", 404)):
         assert (await it.get(path, token="Bearer t", method="POST"))[0] == status
+    _, text, _ = await it.get("/routes/two.1/pause", token="Bearer t", method="POST")
+    assert text == "there is no route of that name (did you mean 'two.2'?)\n"
     assert (await it.get("/routes/one/pause", token="Bearer t"))[0] == 405
     assert (await it.get("/routes/one/pause", method="POST"))[0] == 401
     assert await paused(it) == {"one": False, "two.2": True}
