@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 from amqpgate.logs import on_one_line
+from amqpgate.values import frozen
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,7 +62,7 @@ def write_rows(
         if len(shown) > MOST_ROWS:
             out.write(f"The first {MOST_ROWS} rows; --format csv has all.\n")
     elif form == "csv":
-        table = csv.writer(out, lineterminator="\n")
+        table = csv.writer(_Lines(out), lineterminator="\r\n")
         table.writerow(names)
         text_cell = lru_cache(_MOST_TOLD)(_text_cell)
 
@@ -88,6 +89,20 @@ def replaced(path: str | None) -> Iterator[IO[str]]:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@frozen
+class _Lines:
+    """Rows of CSV with the ends of lines that other programs of a shell expect.
+
+    Before Python 3.13 csv puts quotes only around those ends of lines that it writes itself, and a reader
+    takes a carriage return without them for the end of a row.
+    """
+
+    out: IO[str]
+
+    def write(self, row: str) -> int:
+        return self.out.write(row[:-2] + "\n")
 
 
 def _print_table(names: Sequence[str], rows: Sequence[Sequence[object]], out: IO[str]) -> None:

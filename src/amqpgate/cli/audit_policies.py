@@ -12,6 +12,7 @@ import click
 from amqpgate.cli.audit_job import Running, chosen_options, job, running
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_files import default_access_option
+from amqpgate.logs import on_one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -148,7 +149,8 @@ def recommend(out: Path | None, values: int, templates: int, state: Path | None)
         if kept is not None and state is not None:
             kept.write(state)
     for note in found.notes:
-        click.echo(f"note: {note}", err=True)
+        # Clients choose names, and a terminal obeys control characters.
+        click.echo(f"note: {on_one_line(note)}", err=True)
 
 
 def _kept_with_new(run: Running, state: Path) -> KeptRequests:
@@ -260,4 +262,4 @@ def _write_smaller(run: Running, sources: Sequence[Source], needed: Needed) -> N
         for source, one in zip(sources, found, strict=True):
             out.write(diff_of(source, one.source))
     for note in (note for one in found for note in one.notes):
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"note: {on_one_line(note)}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from decimal import Decimal
 from pathlib import Path
@@ -44,6 +45,15 @@ def test_numbers_and_other_texts_stay_as_they_are() -> None:
     ]
     plain = "a-b, c-d; order.*.created +1"
     assert _cell(plain) == plain
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n", "\n\r"])
+def test_ends_of_lines_within_a_name_end_no_row(end: str) -> None:
+    out = io.StringIO()
+    write_rows(["name", "of"], [[f"a{end}b", "1"], [f"{end}a", "2"]], "csv", out)
+    rows = list(csv.reader(io.StringIO(out.getvalue(), newline="")))
+    assert rows == [["name", "of"], [f"a{end}b", "1"], [f"'{end}a", "2"]]
+    assert out.getvalue().startswith("name,of\n")
 
 
 def test_money_is_written_as_it_is() -> None:

@@ -40,6 +40,8 @@ SCHEMA: Final = (
 )
 
 _HOURS_OF_WEEK: Final = 168
+#: A score has six digits behind the point.
+_PLACES: Final = 1_000_000.0
 _WHO: Final = ("user", "vhost")
 
 
@@ -49,7 +51,8 @@ def anomalies(usage: DataFrame, begin: datetime, end: datetime) -> DataFrame:
     Both are whole hours, with a time zone.
 
     Columns: kind (``rate``, ``reach``, ``principal``, ``route``), user, vhost, hour, what, value, usual (the
-    median), score (null of what is new), weeks of history. The farthest out first.
+    median), score (null of what is new; six digits behind the point), weeks of history. The farthest out
+    first.
     """
     known = usage.where(F.col("user").isNotNull() & (F.coalesce("verdict", F.lit("allow")) == "allow"))
     return (
@@ -142,7 +145,9 @@ def _score() -> Column:
     doubt = 1 + F.lit(1.57) / F.col("weeks")
     away = _root(F.col("value")) - _root(F.col("usual"))
     square = away * away / (_chance() * varies * doubt)
-    return F.signum(away) * F.sqrt(free * F.ln(1 + square / free)) * (8 * free + 1) / (8 * free + 3)
+    score = F.signum(away) * F.sqrt(free * F.ln(1 + square / free)) * (8 * free + 1) / (8 * free + 3)
+    # A mean of floats depends on the order that an engine happens to add them in.
+    return F.floor(score * _PLACES + 0.5) / _PLACES
 
 
 def _root(count: Column) -> Column:

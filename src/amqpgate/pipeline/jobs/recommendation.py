@@ -17,6 +17,7 @@ from amqpgate.pipeline.jobs.names import ProposedPattern
 from amqpgate.pipeline.jobs.templates import DEFAULT, TemplateBounds, Why
 from amqpgate.pipeline.jobs.uses import Use
 from amqpgate.policy import Source
+from amqpgate.policy.engine.matching import MAX_BYTES
 from amqpgate.policy.tools.writing import Value, access_policy, flow
 
 #: Documents and bytes per file: a file may have 1000 documents and 1 MiB.
@@ -25,6 +26,9 @@ _BYTES = 900_000
 
 #: Rules of one policy; of a user who needs more there are several.
 _RULES = 1_000
+
+#: Letters of a name that is too long.
+_SHOWN = 40
 
 _WHY: Mapping[Why, str] = {
     "ids": "ids are folded",
@@ -71,12 +75,16 @@ def recommend_for(uses: Collection[Use], bounds: TemplateBounds = DEFAULT) -> Re
 def _cannot_be_allowed(use: Use) -> str | None:
     for what, name in (("user", use.user), ("vhost", use.vhost)):
         if not name or "*" in name or re.search(r"\{[A-Za-z_]", name):
-            return f"{what} '{name}' is left out: no subject can mean it"
+            return f"{what} '{name[:MAX_BYTES]}' is left out: no subject can mean it"
+        if len(name.encode()) > MAX_BYTES:
+            return f"{what} '{name[:_SHOWN]}...' is left out: a name has {MAX_BYTES} bytes at most"
     names = [use.exchange, use.destination, *(part for part in use.queue or () if isinstance(part, str))]
     if any("\n" in name or "\r" in name for name in names if name is not None):
         return (
             f"user '{use.user}' used a name with CR or LF in it, which the gateway refuses whatever rules say"
         )
+    if any(len(name.encode()) > MAX_BYTES for name in names if name is not None):
+        return f"user '{use.user}' used a name of more than {MAX_BYTES} bytes, which AMQP does not have"
     return None
 
 

@@ -234,7 +234,10 @@ def refused(events: DataFrame) -> tuple[tuple[DeniedEdge, ...], int]:
             F.max_by(F.struct("policy", "rule"), "time").alias("by"),
             F.max("time").alias("last"),
         )
-        .orderBy(F.desc("times"), F.desc("last"))
+        .orderBy(
+            *(F.desc("times"), F.desc("last")),
+            *("user", "vhost", "operation", "exchange", "queue", "destination", "routing_key"),
+        )
     )
     found: dict[tuple[Node, Node], DeniedEdge] = {}
     for row in rows:

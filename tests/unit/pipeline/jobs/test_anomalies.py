@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import cycle
@@ -95,6 +96,21 @@ RECORDS = [
 @pytest.fixture(scope="module")
 def found(plans: Plans) -> list[Any]:
     return plans.rows(lambda frame: anomalies(frame, BEGIN, END), "usage", RECORDS)
+
+
+def test_records_in_another_order_are_the_same_to_the_last_digit(plans: Plans) -> None:
+    """Else files that an engine reads in another order would change the answer, and its order."""
+    chance = random.Random(1)
+    records = daily([chance.randrange(50, 200) for _ in range(97)], user="busy") + [
+        sent(BEGIN + hour * HOUR, 9_000, user="busy") for hour in range(3)
+    ]
+    orders = [records, records[::-1], chance.sample(records, len(records))]
+    scores = [
+        [row.score for row in plans.rows(lambda frame: anomalies(frame, BEGIN, END), "usage", order)]
+        for order in orders
+    ]
+    assert len(scores[0]) == 3
+    assert scores[1:] == scores[:1] * 2
 
 
 def of(found: list[Any], user: str | None) -> list[tuple[str, str, int, float | None]]:

@@ -193,6 +193,25 @@ def test_what_no_policy_can_say_is_noted() -> None:
     )
 
 
+def test_a_name_that_amqp_does_not_have_hurts_nobody_else() -> None:
+    """Whoever writes into the folder can choose it, and no policy could be loaded."""
+    found = recommend_for(
+        [
+            use("basic.get", queue="q"),
+            use("basic.get", user="n" * 256, queue="q"),
+            use("basic.get", vhost="\u00e9" * 128, queue="q"),
+            use("basic.get", queue="n" * 256),
+        ]
+    )
+    assert [grant.operations for _, grant in found.rules] == [("basic.get",)]
+    assert len(build(found.files).access) == 1
+    assert found.notes == (
+        f"user '{'n' * 40}...' is left out: a name has 255 bytes at most",
+        f"vhost '{chr(233) * 40}...' is left out: a name has 255 bytes at most",
+        "user 'bob' used a name of more than 255 bytes, which AMQP does not have",
+    )
+
+
 def test_many_users_are_several_files() -> None:
     found = recommend_for([use("basic.get", user=f"u{number}", queue="q") for number in range(101)])
     assert [file.name for file in found.files] == ["recommended-001.yaml", "recommended-002.yaml"]
