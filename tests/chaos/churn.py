@@ -198,9 +198,10 @@ def churn(tasks: Path, visitors: int = 0) -> Callable[[Stage], None]:
         outcome.levels = levels(samples)
         outcome.growths = growths(samples) if visitors else []
         minutes = (samples[-1].at - samples[0].at) / 60 if samples else 0.0
-        came = f"{sum(one.count for one in visits):,} visits"
+        came = sum(one.count for one in visits)
         stage.say(
-            f"{minutes:.1f} minutes: {resets:,} connections reset, {came}, {stage.confirmed():,} confirmed"
+            f"{minutes:.1f} minutes: {resets:,} connections reset, {came:,} visits, "
+            f"{stage.confirmed():,} confirmed"
         )
         for level in outcome.levels:
             stage.say(f"  {level}")
@@ -234,7 +235,10 @@ class Visits(threading.Thread):
 
     def _orderly(self) -> None:
         with self._arrived() as client:
-            client.end() if isinstance(client, Client010) else client.leave()
+            if isinstance(client, Client010):
+                client.end()
+            else:
+                client.leave()
 
     def _cut(self) -> None:
         with self._arrived() as client:
