@@ -42,6 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--churn", action="store_true", help="no faults: clients come and go; what rises meanwhile"
     )
+    parser.add_argument(
+        "--visitors",
+        type=int,
+        default=0,
+        help="with --churn: so many that make no pause; memory by connections",
+    )
     parser.add_argument("--list", action="store_true")
     told = parser.parse_args(arguments)
     if told.list:
@@ -61,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{time.strftime('%X')} {name}, seed {seed}", flush=True)
         order = Order(60 * told.minutes / len(setups), seed, faults, told.rate)
         try:
-            outcome = _played(setup, order, folder, churns=told.churn)
+            outcome = _played(setup, order, folder, told.visitors if told.churn else None)
         except Exception as error:
             # The other set-ups are played all the same.
             outcome = Outcome(name, time.time(), seed, time.time(), problems=[traceback.format_exc()])
@@ -80,14 +86,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all(outcome.is_good for outcome in outcomes) else 1
 
 
-def _played(setup: Setup, order: Order, folder: Path, *, churns: bool) -> Outcome:
+def _played(setup: Setup, order: Order, folder: Path, visitors: int | None) -> Outcome:
     def say(text: str) -> None:
         print(f"  {text}", flush=True)
 
-    if not churns:
+    if visitors is None:
         return play(setup, order, folder, say)
     with probed(folder / "tasks") as tasks:
-        return play(setup, order, folder, say, churn(tasks))
+        return play(setup, order, folder, say, churn(tasks, visitors))
 
 
 def enter() -> None:

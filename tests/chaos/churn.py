@@ -1,7 +1,8 @@
 """Whether a gateway stays level while clients come and go: memory, descriptors, tasks, as slopes with errors.
 
 No faults but these: connections are reset in the middle of their work, others come, say something and leave,
-or leave in the middle of a word.
+or leave in the middle of a word. Visitors that make no pause bring within minutes what a day brings: whether
+memory goes with connections or with time is seen by both slopes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import contextlib
 import os
 import random
 import socket
-import ssl
 import statistics
 import threading
 import time
@@ -21,21 +21,29 @@ from struct import Struct
 
 import attrs
 
-from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.support.talker import Gone, Unexpected
+from tests.support.client_0_10 import Client010
 
+from .clients import CUT_OFF
 from .line import Line
-from .outcome import Level
+from .outcome import Growth, Level
+from .setups import World
 from .stage import PATIENCE, REST, Stage
 
 #: Seconds between looks, and between resets, of which each takes this share of connections.
 LOOK, PAUSE, SHARE = 2.0, 1.0, 0.2
+#: Seconds between the visits of the one that makes pauses.
+LEISURE = 0.1
 #: The part of a run in which caches fill up: it is not judged.
 WARM = 0.2
 #: Means of so many blocks are the points of a slope: what is near in time is not independent.
 BLOCKS = 10
 
+#: Of connections, for the slope by them.
+MANY = 100_000
+
 _COUNT = Struct("<q")
+#: What maps the ring of an hour, beside the counts of shared limits.
+_RING = "memfd:amqpgate-limits"
 _PROBE = Path(__file__).with_name("probe")
 _FIRST_BYTES = b"AMQP\0\0\x09\x01"
 
@@ -45,10 +53,14 @@ class Sample:
     """Of all processes of a gateway together."""
 
     at: float
-    #: MiB.
+    #: MiB, without the ring.
     memory: float
+    #: MiB of the rings of an hour, which are full after an hour.
+    ring: float
     descriptors: int
     tasks: int
+    #: That have come until then.
+    connections: int = 0
 
 
 def levels(samples: Sequence[Sample]) -> list[Level]:
@@ -65,6 +77,21 @@ def levels(samples: Sequence[Sample]) -> list[Level]:
             ("tasks", [float(sample.tasks) for sample in samples]),
         )
     ]
+
+
+def growths(samples: Sequence[Sample]) -> list[Growth]:
+    """Of memory by connections: of the first half, the last half, the last quarter. What fills up goes to
+    nothing, what leaks stays.
+    """
+    found = []
+    for part, begin, end in (("first half", 0.0, 0.5), ("last half", 0.5, 1.0), ("last quarter", 0.75, 1.0)):
+        some = samples[round(begin * len(samples)) : round(end * len(samples))]
+        many = [sample.connections / MANY for sample in some]
+        if len(some) >= 2 * BLOCKS and many[-1] > many[0]:
+            kibibytes = [1024 * sample.memory for sample in some]
+            count = some[-1].connections - some[0].connections
+            found.append(Growth(part, count, *slope(many, kibibytes)))
+    return found
 
 
 def slope(at: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
@@ -91,25 +118,32 @@ def processes(pid: int) -> Iterator[int]:
             yield from processes(int(child))
 
 
-def look(pid: int, tasks: Path) -> Sample:
+def look(pid: int, tasks: Path, connections: int = 0) -> Sample:
     """At a gateway now. What has just ended counts for nothing."""
-    memory, descriptors, living = 0.0, 0, 0
+    memory, ring, descriptors, living = 0, 0, 0, 0
     for one in processes(pid):
         with contextlib.suppress(OSError):
-            memory += _private(one)
+            of_all, of_ring = _private(one)
+            memory += of_all - of_ring
+            ring += of_ring
             descriptors += len(os.listdir(f"/proc/{one}/fd"))
         with contextlib.suppress(OSError):
             living += _COUNT.unpack((tasks / str(one)).read_bytes())[0]
-    return Sample(time.time(), memory, descriptors, living)
+    return Sample(time.time(), memory / 1024, ring / 1024, descriptors, living, connections)
 
 
-def _private(pid: int) -> float:
-    """MiB that are its alone: what workers share would be counted twice."""
-    found = 0
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Private_"):
-            found += int(line.split()[1])
-    return found / 1024
+def _private(pid: int) -> tuple[int, int]:
+    """KiB that are its alone, and those of the ring among them: what workers share would be counted twice."""
+    found, of_ring, is_ring = 0, 0, False
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        word = line.split(maxsplit=1)[0]
+        if not word.endswith(":"):
+            is_ring = _RING in line
+        elif word.startswith("Private_"):
+            count = int(line.split()[1])
+            found += count
+            of_ring += count * is_ring
+    return found, of_ring
 
 
 @contextlib.contextmanager
@@ -129,8 +163,10 @@ def probed(folder: Path) -> Iterator[Path]:
             os.environ["PYTHONPATH"] = before
 
 
-def churn(tasks: Path) -> Callable[[Stage], None]:
-    """What is played in the place of faults."""
+def churn(tasks: Path, visitors: int = 0) -> Callable[[Stage], None]:
+    """What is played in the place of faults. ``visitors``: so many at once that make no pause; 0: one, which
+    does.
+    """
 
     def play(stage: Stage) -> None:
         world, order, outcome = stage.world, stage.order, stage.outcome
@@ -138,8 +174,12 @@ def churn(tasks: Path) -> Callable[[Stage], None]:
         stage.wait(time.time(), PATIENCE)
         time.sleep(REST)
         over = threading.Event()
-        visits = Visits(world.gateway.port, world.plan(0, 0).tls(), dice, over)
-        visits.start()
+        visits = [
+            Visits(world, random.Random(dice.random()), over, 0 if visitors else LEISURE)
+            for _ in range(visitors or 1)
+        ]
+        for one in visits:
+            one.start()
         samples: list[Sample] = []
         resets = 0
         end = time.monotonic() + order.seconds
@@ -148,49 +188,71 @@ def churn(tasks: Path) -> Callable[[Stage], None]:
             resets += world.wires.reset(world.fronts, SHARE, dice)
             if time.monotonic() - looked >= LOOK:
                 looked = time.monotonic()
-                samples.append(look(world.gateway.pid, tasks))
+                came = resets + sum(one.count for one in visits)
+                samples.append(look(world.gateway.pid, tasks, came))
             time.sleep(PAUSE)
         over.set()
-        visits.join()
+        for one in visits:
+            one.join()
         stage.wait(time.time(), PATIENCE)
         outcome.levels = levels(samples)
+        outcome.growths = growths(samples) if visitors else []
         minutes = (samples[-1].at - samples[0].at) / 60 if samples else 0.0
+        came = sum(one.count for one in visits)
         stage.say(
-            f"{minutes:.1f} minutes: {resets:,} connections reset, {visits.count:,} visits, "
+            f"{minutes:.1f} minutes: {resets:,} connections reset, {came:,} visits, "
             f"{stage.confirmed():,} confirmed"
         )
         for level in outcome.levels:
-            judged = "level" if level.is_level else "RISES"
-            rise = f"{level.slope:+.2f} an hour, error {level.error:.2f}"
-            means = ", ".join(f"{mean:.1f}" for mean in level.quarters)
-            stage.say(f"  {level.what}: {means} by quarters, {rise}: {judged}")
+            stage.say(f"  {level}")
             if not level.is_level:
                 outcome.problems.append(f"{level.what} rises by {level.slope:.2f} an hour")
+        for growth in outcome.growths:
+            stage.say(f"  {growth}")
+        if samples:
+            rings = f"{samples[0].ring:.2f} to {samples[-1].ring:.2f}"
+            stage.say(f"  rings of an hour, MiB, which is not in the memory above: {rings}")
 
     return play
 
 
 class Visits(threading.Thread):
-    """Clients that come, do a little, and go: in order, in the middle of a word, without a word."""
+    """Clients that come, do a little, and go: in order, with a reset, amid a word, without a word."""
 
-    def __init__(
-        self, port: int, tls: ssl.SSLContext | None, dice: random.Random, over: threading.Event
-    ) -> None:
+    def __init__(self, world: World, dice: random.Random, over: threading.Event, pause: float) -> None:
         super().__init__(name="visits", daemon=True)
-        self.port, self.tls, self.dice, self.over = port, tls, random.Random(dice.random()), over
+        self.port, self.tls = world.gateway.port, world.plan(0, 0).tls()
+        self.version = world.setup.version
+        self.dice, self.over, self.pause = dice, over, pause
         self.count = 0
 
     def run(self) -> None:
-        acts = (self._orderly, self._orderly, self._half, self._wordless)
-        while not self.over.wait(0.1):
-            with contextlib.suppress(OSError, Gone, Unexpected):
+        acts = (self._orderly, self._orderly, self._half, self._wordless, self._cut)
+        while not self.over.wait(self.pause):
+            with contextlib.suppress(*CUT_OFF):
                 self.dice.choice(acts)()
             self.count += 1
 
     def _orderly(self) -> None:
-        with Line.opened(self.port, "0-9-1", tls=self.tls) as line:
-            line.publish(b"a visit", "nowhere")
-            line.ask(amqp.ConnectionClose(200, "bye"), amqp.ConnectionCloseOk)
+        with self._arrived() as client:
+            if isinstance(client, Client010):
+                client.end()
+            else:
+                client.leave()
+
+    def _cut(self) -> None:
+        with self._arrived() as client:
+            _reset_at_close(client.sock)
+
+    def _arrived(self) -> Client010 | Line:
+        """One that has logged in, in the version of the set-up, and published a message that goes nowhere."""
+        if self.version == "0-10":
+            client = Client010.opened(self.port)
+            client.session().publish(b"a visit", "nowhere", sync=False)
+            return client
+        line = Line.opened(self.port, self.version, tls=self.tls)
+        line.publish(b"a visit", "nowhere")
+        return line
 
     def _half(self) -> None:
         with socket.create_connection(("127.0.0.1", self.port), 5) as sock:
@@ -201,4 +263,8 @@ class Visits(threading.Thread):
             sock.send(_FIRST_BYTES)
             if self.tls is None:
                 sock.recv(1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            _reset_at_close(sock)
+
+
+def _reset_at_close(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")

@@ -49,6 +49,26 @@ class Level:
         """Whether it does not rise by more than can be told from chance, or by a hundredth in an hour."""
         return self.slope <= 3 * self.error or self.slope < 0.01 * self.mean
 
+    def __str__(self) -> str:
+        means = ", ".join(f"{mean:.1f}" for mean in self.quarters)
+        rise = f"{self.slope:+.2f} an hour, error {self.error:.2f}"
+        return f"{self.what}: {means} by quarters, {rise}: {'level' if self.is_level else 'RISES'}"
+
+
+@attrs.frozen
+class Growth:
+    """Of memory by connections, in a part of a run: KiB for each 100,000, and the standard error of that."""
+
+    part: str
+    #: That came in this part.
+    connections: int
+    slope: float
+    error: float
+
+    def __str__(self) -> str:
+        rise = f"{self.slope:+.0f} KiB for each 100,000, error {self.error:.0f}"
+        return f"memory in the {self.part}, {self.connections:,} connections: {rise}"
+
 
 @attrs.define
 class Outcome:
@@ -71,6 +91,8 @@ class Outcome:
     problems: list[str] = attrs.field(factory=list)
     #: What churn has seen.
     levels: list[Level] = attrs.field(factory=list)
+    #: And by connections, of visitors that made no pause.
+    growths: list[Growth] = attrs.field(factory=list)
 
     @property
     def is_good(self) -> bool:

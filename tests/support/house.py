@@ -257,6 +257,44 @@ def _pauses(node: ast.AST) -> bool:
     )
 
 
+# -- tuples ------------------------------------------------------------------------------------------------
+
+
+def sizeless_tuples(house: House) -> set[str]:
+    """Functions that make a tuple of what does not know its length, as `module:function`: by `tuple(...)`, or
+    as all arguments of a call. Python begins such a tuple with ten places and cuts it.
+    """
+    trees = house.modules.values()
+    generators = {
+        function.name
+        for tree in trees
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        and not function.decorator_list
+        and any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _outside_functions(function))
+    }
+    lazy = generators | {"filter", "map", "zip"}
+
+    def is_sizeless(node: ast.expr) -> bool:
+        called = isinstance(node, ast.Call) and _last_name(node.func) in lazy
+        return called or isinstance(node, ast.GeneratorExp)
+
+    def makes_one(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call) or len(node.args) != 1:
+            return False
+        (given,) = node.args
+        if isinstance(given, ast.Starred):
+            return is_sizeless(given.value)
+        return isinstance(node.func, ast.Name) and node.func.id == "tuple" and is_sizeless(given)
+
+    return {
+        f"{module}:{function.name}"
+        for module, tree in house.modules.items()
+        for function in ast.walk(tree)
+        if isinstance(function, Function) and any(map(makes_one, _outside_functions(function)))
+    }
+
+
 # -- uses ----------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.house import House, cycles, foreign_writes, imports, never_used, polling, sizes, twice
+from tests.support.house import (
+    House,
+    cycles,
+    foreign_writes,
+    imports,
+    never_used,
+    polling,
+    sizeless_tuples,
+    sizes,
+    twice,
+)
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/amqpgate"
@@ -25,6 +35,17 @@ STILL_TO_GO = Path(__file__).with_name("still_to_go.txt")
 MOST_ATTRIBUTES, MOST_METHODS = 12, 20
 #: What `gateway/` may have at its top.
 MOST_NAMES = 12
+
+#: What sessions and messages go through: tuples that nobody takes up again add up there (decision 0093).
+PER_SESSION = (
+    "amqpgate.bridge",
+    "amqpgate.datapath",
+    "amqpgate.gateway",
+    "amqpgate.policy.engine",
+    "amqpgate.policy.policy_set",
+    "amqpgate.protocol",
+    "amqpgate.wire",
+)
 
 #: What keeps the linter quiet about a loop that polls.
 SILENCE = "noqa: " + "ASYNC110"
@@ -158,6 +179,10 @@ def _polled(given: House) -> set[str]:
     return {name for name in polling(given) if not name.startswith("amqpgate.cli.")} - set(PERIODIC)
 
 
+def _without_length(given: House) -> set[str]:
+    return sizeless_tuples(given.within(*PER_SESSION))
+
+
 def _silenced(given: House) -> set[str]:
     return {name for name, text in given.within("amqpgate.gateway").texts.items() if SILENCE in text}
 
@@ -187,6 +212,7 @@ CHECKS: dict[str, Callable[[House], set[str]]] = {
     "writes to another object's attribute in the gateway": _written_by_others,
     "names of classes that are defined more than once": _defined_twice,
     "loops that poll": _polled,
+    "functions of a session or a message that make a tuple of what does not know its length": _without_length,
     "functions and classes that nobody uses, but tests perhaps": _for_tests_only,
     "modules of the gateway that silence the linter on polling": _silenced,
     "modules of the gateway and of the policies without a test namesake": _without_namesake,
@@ -355,6 +381,27 @@ async def defines(x):
     assert _polled(House.of({"amqpgate.gateway.a": text})) == {
         "amqpgate.gateway.a:polls",
         "amqpgate.gateway.a:spins",
+    }
+
+
+def test_it_sees_tuples_of_what_does_not_know_its_length() -> None:
+    text = """
+def yields():
+    yield 1
+def of_expression(x):
+    return tuple(each for each in x)
+def of_generator():
+    return tuple(yields())
+def of_map(x):
+    return tuple(map(int, x))
+def passes(x):
+    return max(*(each for each in x))
+def knows(x):
+    return tuple([each for each in x]), (*yields(),), tuple(x), max(*x), sum(each for each in x)
+"""
+    found = _without_length(House.of({"amqpgate.wire.a": text, "amqpgate.cli.a": text}))
+    assert found == {
+        f"amqpgate.wire.a:{name}" for name in ("of_expression", "of_generator", "of_map", "passes")
     }
 
 

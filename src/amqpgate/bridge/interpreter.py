@@ -213,4 +213,4 @@ def carried(value: Method | Properties, cls: type[V]) -> V:
     Fields stand in the same order. Where one class has one more, it is the last: left out, or empty.
     """
     names = value.__match_args__[: len(cls.__match_args__)]
-    return cls(*(getattr(value, name) for name in names))
+    return cls(*[getattr(value, name) for name in names])

@@ -191,7 +191,7 @@ class VersionRegistry:
 
 
 def _numbers_in(name: str) -> tuple[int, ...]:
-    return tuple(map(int, name.split("-")))
+    return tuple([int(part) for part in name.split("-")])
 
 
 #: Every version of this room.

@@ -98,13 +98,13 @@ class PolicySet:
     def __attrs_post_init__(self) -> None:
         held = {
             kind.name: KindPolicies(
-                kind, tuple(one for one in self.documents if one.kind == kind.name), self.default_access
+                kind, tuple([one for one in self.documents if one.kind == kind.name]), self.default_access
             )
             for kind in self.kinds
         }
         object.__setattr__(self, "membership", Membership.of(self.documents))
         object.__setattr__(self, "_by_kind", held)
-        object.__setattr__(self, "_prepared", tuple(one for one in held.values() if one.is_shared))
+        object.__setattr__(self, "_prepared", tuple([one for one in held.values() if one.is_shared]))
 
     @classmethod
     def empty(cls, default_access: DefaultAccess = "allow") -> PolicySet:
@@ -354,10 +354,12 @@ class KindPolicies(Generic[D, S]):
     def __attrs_post_init__(self) -> None:
         subjects = [[subject for _, subject in self.kind.subjects(one)] for one in self.documents]
         object.__setattr__(self, "_selector", Selector(subjects))
-        object.__setattr__(self, "_modes", tuple(map(mode_of, self.documents)))
+        object.__setattr__(self, "_modes", tuple([mode_of(one) for one in self.documents]))
         object.__setattr__(self, "_chooses_sessions", any(0 < percent < 100 for _, percent in self._modes))
         if self.kind.variables is not None:
-            object.__setattr__(self, "_variables", tuple(map(self.kind.variables, self.documents)))
+            object.__setattr__(
+                self, "_variables", tuple([self.kind.variables(one) for one in self.documents])
+            )
 
     @property
     def chooses_sessions(self) -> bool:
@@ -385,7 +387,7 @@ class KindPolicies(Generic[D, S]):
             return self._kept[key]
         except KeyError:
             selections = tuple(
-                Selection(self.documents[index], is_sure, enforced) for index, is_sure, enforced in key[0]
+                [Selection(self.documents[index], is_sure, enforced) for index, is_sure, enforced in key[0]]
             )
         made = self.kind.compile(SessionSelection(selections, principal, connection, self.default_access))
         if selections and self.kind.variables is None:
@@ -411,7 +413,7 @@ class KindPolicies(Generic[D, S]):
                 selected.append((index, is_sure, enforced))
         names = {name for index, _, _ in selected if self._variables for name in self._variables[index]}
         values = principal.values if names else {}
-        key = tuple(selected), tuple((name, values[name]) for name in sorted(names))
+        key = tuple(selected), tuple([(name, values[name]) for name in sorted(names)])
         if len(self._keys) >= KEPT_KEYS:
             self._keys.clear()
         self._keys[principal, connection] = key

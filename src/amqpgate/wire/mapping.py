@@ -55,7 +55,7 @@ def nearest(field: Field, dialect: Dialect) -> Field:
     if isinstance(value, tuple):
         if kinds.get("A") is FieldKind.ARRAY:
             return Field("A", value)
-        return nearest(Field("F", Table(tuple((str(n), item) for n, item in enumerate(value)))), dialect)
+        return nearest(Field("F", Table(tuple([(str(n), item) for n, item in enumerate(value)]))), dialect)
     if isinstance(value, Table):
         if kinds.get("F") is FieldKind.TABLE:
             return Field("F", value)

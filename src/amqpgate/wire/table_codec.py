@@ -203,7 +203,7 @@ def _fixed(tag: str, kind: FieldKind, values: tuple[int | float, ...], dialect: 
     value = values[0]
     if kind in _DECIMALS:
         number = int(values[1])
-        digits = tuple(map(int, str(abs(number))))
+        digits = tuple([int(digit) for digit in str(abs(number))])
         return Field(tag, Decimal((int(number < 0), digits, -int(value))))
     if dialect.finite_floats and kind in _FLOATS and not isfinite(value):
         raise _malformed("a float that is no number")

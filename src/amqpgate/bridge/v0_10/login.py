@@ -69,7 +69,7 @@ def nacks(start: amqp.ConnectionStart) -> bool:
 def start_ok_of(start_ok: amqp10.ConnectionStartOk) -> amqp.ConnectionStartOk:
     """connection.start-ok. Without a response it is empty: the broker asks for one."""
     said = to_table(without_link_properties(start_ok.client_properties or EMPTY_MAP))
-    entries = tuple(entry for entry in said.entries if entry[0] != "capabilities")
+    entries = tuple([entry for entry in said.entries if entry[0] != "capabilities"])
     return amqp.ConnectionStartOk(
         client_properties=Table((*entries, ("capabilities", Field("F", _CAPABILITIES)))),
         mechanism=text_of(start_ok.mechanism, "the mechanism"),

@@ -157,7 +157,7 @@ def _matches_exactly(
     bindings: tuple[tuple[Binding, Table], ...], queue: str, key: str, wanted: Table
 ) -> amqp10.ExchangeBoundResult:
     """The answer of who knows all bindings: key and arguments are the queue's, if it is bound at all."""
-    of_queue = tuple(one for one in bindings if one[0].queue == queue)
+    of_queue = tuple([one for one in bindings if one[0].queue == queue])
     among, asked = of_queue or bindings, dict(wanted)
     return amqp10.ExchangeBoundResult(
         queue_not_matched=bool(queue) and not of_queue,

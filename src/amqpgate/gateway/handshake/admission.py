@@ -269,7 +269,7 @@ class AdmissionControl:
 
 @lru_cache(maxsize=_MOST_KNOWN)
 def _holding(stage: AdmissionStage, limits: tuple[SharedLimit, ...]) -> tuple[SharedLimit, ...]:
-    return tuple(limit for limit in limits if _holds(stage, limit))
+    return tuple([limit for limit in limits if _holds(stage, limit)])
 
 
 def _holds(stage: AdmissionStage, limit: SharedLimit) -> bool:

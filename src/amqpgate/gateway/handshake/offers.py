@@ -54,7 +54,7 @@ def _start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.Connecti
     unknown = amqp.ConnectionStart(0, 9, OWN_PROPERTIES, usual, b"en_US")
     starts = [cluster.start or unknown for cluster in clusters]
     first = known[0] if known else starts[0]
-    common = set.intersection(*(set(with_both_plain(start.mechanisms.split())) for start in starts))
+    common = set.intersection(*[set(with_both_plain(start.mechanisms.split())) for start in starts])
     takes_external = all(_takes_external(cluster.settings, listener) for cluster in clusters)
     offered = [
         name
@@ -65,7 +65,7 @@ def _start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.Connecti
     tables = [_capabilities(start) for start in starts]
     shared = {name: True for name in tables[0] if all(table.get(name) is True for table in tables)}
     personal = _PERSONAL if len(clusters) > 1 else ()
-    properties = Table(tuple(entry for entry in first.server_properties if entry[0] not in personal))
+    properties = Table(tuple([entry for entry in first.server_properties if entry[0] not in personal]))
     return attrs.evolve(
         first,
         mechanisms=b" ".join(offered) or PLAIN.encode(),

@@ -89,7 +89,7 @@ class KeySet:
             raise KeysError("what is there is no key set: it has no list of keys")
         if len(listed) > MAX_KEYS:
             log.warning("of %d keys of an issuer the first %d are looked at", len(listed), MAX_KEYS)
-        keys = tuple(key for key in map(_key, listed[:MAX_KEYS]) if key is not None)
+        keys = tuple([key for key in map(_key, listed[:MAX_KEYS]) if key is not None])
         if not keys:
             raise KeysError("the key set has no public key for signatures")
         return cls(keys, hashlib.sha256(data).digest())

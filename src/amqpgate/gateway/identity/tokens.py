@@ -187,7 +187,7 @@ def texts_of(value: JSON, what: str, *, splits: bool = False) -> tuple[str, ...]
         items = [word for word in value.split(" ") if word]
     if len(items) > MAX_VALUES:
         raise TokenError("claims", f"its {what} has more than {MAX_VALUES} values")
-    return tuple(_text(item, what) for item in items)
+    return tuple([_text(item, what) for item in items])
 
 
 def _text(value: JSON, what: str) -> str:

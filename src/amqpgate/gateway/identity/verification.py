@@ -48,9 +48,11 @@ def verify(token: bytes, oauth: OAuth, keys: KeySet, now: float) -> VerifiedToke
         TokenIdentity(
             frozenset(texts_of(claim_of(claims, oauth.scopes_claim), "scopes", splits=True)),
             tuple(
-                (name, values)
-                for name in sorted(oauth.claims)
-                if (values := texts_of(claim_of(claims, name), f"claim {name}"))
+                [
+                    (name, values)
+                    for name in sorted(oauth.claims)
+                    if (values := texts_of(claim_of(claims, name), f"claim {name}"))
+                ]
             ),
         ),
         number_of(claims, "exp") or 0.0,

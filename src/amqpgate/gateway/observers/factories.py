@@ -29,4 +29,4 @@ OBSERVERS: tuple[Make, ...] = (
 def factories_of(gateway: GatewayObservers) -> tuple[ObserverFactory, ...]:
     """Those of one gateway."""
     made = (make(gateway) for make in OBSERVERS)
-    return tuple(factory for factory in made if factory is not None)
+    return tuple([factory for factory in made if factory is not None])

@@ -48,5 +48,5 @@ def identities_of(
     if not by_listener:
         return None, ()
     return Identities(by_listener, sessions, unverified, metrics.count), tuple(
-        issuer.run for issuer in issuers.values()
+        [issuer.run for issuer in issuers.values()]
     )

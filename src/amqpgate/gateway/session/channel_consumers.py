@@ -140,7 +140,7 @@ class ChannelConsumers:
         # RabbitMQ answers in order, but for direct replies, which it answers at once.
         kinds = {is_for_replies(one) for consumer in self.asked for one in consumer.operations}
         if len(kinds) > 1:
-            every = tuple(one for consumer in self.asked for one in consumer.operations)
+            every = tuple([one for consumer in self.asked for one in consumer.operations])
             no_ack = any(consumer.no_ack for consumer in self.asked)
             self.asked = [SessionConsumer(every, consumer.byte_count, no_ack) for consumer in self.asked]
         self.tags[tag] = self.asked.pop(0)

@@ -199,7 +199,7 @@ class ChannelPrefetch:
         else:
             # RabbitMQ 3 forgets the channel's limit then, whatever its manual says.
             self._each, self._asked = method.prefetch_count, 0
-        resized = tuple(self.resize())
+        resized = (*self.resize(),)
         self._answers.append(_Limit(self._asked, has_consumers))
         self._told = self._to_come
         return (*resized, amqp.BasicQos(prefetch_count=self._told))

@@ -79,7 +79,7 @@ class ClaimKeys:
             )
         if any(len(key) < _LEAST_KEY for key in said):
             raise ConfigError(f"{VARIABLE}: a key has {_LEAST_KEY} characters or more")
-        return cls(tuple(key.encode("utf-8", "surrogateescape") for key in said))
+        return cls(tuple([key.encode("utf-8", "surrogateescape") for key in said]))
 
     def sign(self, reference: Reference, vhost: str) -> str:
         """The header's value."""

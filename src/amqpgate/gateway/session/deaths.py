@@ -71,7 +71,7 @@ def saved(header: ContentHeader) -> ContentHeader:
     kept = headers.without(SAVED) if SAVED in headers else headers
     if _deaths_of(headers) is not None:
         names = (DEATHS, *_FIRST)
-        fields = tuple((name, field) for name in names if (field := headers.field(name)) is not None)
+        fields = tuple([(name, field) for name in names if (field := headers.field(name)) is not None])
         kept = kept.without(DEATHS).with_(SAVED, Table(fields))
     return header if kept is headers else _with_headers(header, kept)
 

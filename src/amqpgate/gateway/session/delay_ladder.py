@@ -81,7 +81,7 @@ def rungs_of(delay: int) -> tuple[int, ...]:
     """
     step = 1 << max(LOWEST, delay.bit_length() - _BITS)
     rounded = min(-(-delay // step) * step, _MOST)
-    return tuple(k for k in range(HIGHEST, LOWEST - 1, -1) if rounded >> k & 1)
+    return tuple([k for k in range(HIGHEST, LOWEST - 1, -1) if rounded >> k & 1])
 
 
 def rung_name(k: int) -> str:

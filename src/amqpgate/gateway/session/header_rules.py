@@ -72,8 +72,8 @@ def as_told(
 def _group(rules: ContentRules | None) -> RuleGroup:
     if rules is None:
         return _ANY
-    allows = tuple(None if one is None else _tests(one) for one in rules.allows)
-    return RuleGroup(tuple(map(_tests, rules.denies)), allows)
+    allows = tuple([None if one is None else _tests(one) for one in rules.allows])
+    return RuleGroup(tuple([_tests(one) for one in rules.denies]), allows)
 
 
 @functools.lru_cache(_KEPT)
@@ -83,7 +83,7 @@ def _tests(conditions: CompiledConditions) -> ContentTests:
     headers = said.headers
     tests = ContentTests(
         denies=denies,
-        properties=tuple((_place(name), _text(matcher, denies)) for name, matcher in conditions.texts),
+        properties=tuple([(_place(name), _text(matcher, denies)) for name, matcher in conditions.texts]),
         required=reduce(or_, (PROPERTY_FLAGS[property_of(name)] for name in said.require), 0),
         delivery_mode=-1 if said.delivery_mode is None else int(said.delivery_mode),
         most_body=-1 if said.max_body_bytes is None else _fitting(said.max_body_bytes),
@@ -92,10 +92,10 @@ def _tests(conditions: CompiledConditions) -> ContentTests:
         return tests
     return attrs.evolve(
         tests,
-        required_headers=tuple(name.encode() for name in headers.require),
-        denied_headers=tuple(map(_name, headers.deny)),
-        allowed_headers=None if headers.allow is None else tuple(map(_name, headers.allow)),
-        values=tuple(_value(name, match) for name, match in headers.values.items()),
+        required_headers=tuple([name.encode() for name in headers.require]),
+        denied_headers=tuple([_name(one) for one in headers.deny]),
+        allowed_headers=None if headers.allow is None else tuple([_name(one) for one in headers.allow]),
+        values=tuple([_value(name, match) for name, match in headers.values.items()]),
     )
 
 

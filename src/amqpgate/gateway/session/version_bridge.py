@@ -308,7 +308,7 @@ class VersionBridge:
             told_instead = self.old_clients.instead(number, method)
             if len(told_instead) == 1:
                 # A recover behind it gives all back.
-                told_instead += tuple(behind(self.channel_flows, self.crossing, number, method))
+                told_instead += (*behind(self.channel_flows, self.crossing, number, method),)
             sent = tuple([one for passed in told_instead for one in self._sent(number, passed)])
         out = b""
         for to, told in sent:

@@ -85,7 +85,7 @@ class TlsContexts:
         make: Callable[[], ssl.SSLContext],
     ) -> ssl.SSLContext:
         known = self._loaded.get(key)
-        files = tuple(str(file) for file in given if file is not None)
+        files = tuple([str(file) for file in given if file is not None])
         stamp = _stamp(files)
         try:
             context = make()
@@ -229,7 +229,7 @@ def identity(sock: ssl.SSLSocket) -> TlsIdentity | None:
     return TlsIdentity(
         ",".join("+".join(map(_rfc4514, relative)) for relative in reversed(relatives)),
         names[-1] if names else "",
-        tuple(f"{_KINDS[kind]}:{value}" for kind, value in others if kind in _KINDS),
+        tuple([f"{_KINDS[kind]}:{value}" for kind, value in others if kind in _KINDS]),
     )
 
 

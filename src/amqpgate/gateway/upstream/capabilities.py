@@ -39,8 +39,10 @@ def of_broker(broker: Interpreter, properties: Table) -> Table:
 def _spoken(broker: Interpreter, said: Table) -> Table:
     return Table(
         tuple(
-            (name, value)
-            for name, value in said
-            if (needed := _NEEDED.get(name)) is None or broker.speaks(needed)
+            [
+                (name, value)
+                for name, value in said
+                if (needed := _NEEDED.get(name)) is None or broker.speaks(needed)
+            ]
         )
     )

@@ -35,7 +35,7 @@ class OperationPattern(TextValue):
     def parse(cls, text: str) -> Self:
         """Read it; ValueError, with the nearest, where no operation is meant."""
         pattern = re.compile(".*".join(re.escape(part) for part in re.split(r"\*+", text)) + r"\Z")
-        names = tuple(name for name in OPERATIONS if pattern.match(name))
+        names = tuple([name for name in OPERATIONS if pattern.match(name)])
         if not names:
             hint = nearest(text, OPERATIONS)
             raise ValueError(f"no operation is named '{text}'{hint}; there are {', '.join(OPERATIONS)}")
@@ -138,12 +138,12 @@ class Rule(Named):
     @property
     def variables(self) -> frozenset[str]:
         """The variables that its patterns hold."""
-        found = set().union(*(match.variables for match in self.matches.values()))
+        found = set().union(*[match.variables for match in self.matches.values()])
         for target in self.bind_to or ():
             for match in (target.exchange, target.routing_key):
                 found |= match.variables if match is not None else set()
         if self.properties is not None:
-            found = found.union(*(match.variables for match in self.properties.texts.values()))
+            found = found.union(*[match.variables for match in self.properties.texts.values()])
         return frozenset(found)
 
     def applies_to(self, operation: str) -> bool:

@@ -310,7 +310,7 @@ class PropertyConditions:
     def compile(self, effect: Effect, values: Values) -> CompiledConditions:
         """As it is asked of messages."""
         allows = effect == "allow"
-        texts = tuple((name, match.compile(values, grants=allows)) for name, match in self.texts.items())
+        texts = tuple([(name, match.compile(values, grants=allows)) for name, match in self.texts.items()])
         return CompiledConditions(self, effect, texts, self._peek(effect))
 
     def _peek(self, effect: Effect) -> Peek:

@@ -41,7 +41,7 @@ class FirstMatchRule(Named):
     @property
     def variables(self) -> frozenset[str]:
         """The variables that its patterns hold."""
-        return frozenset().union(*(match.variables for match in self.matches.values()))
+        return frozenset().union(*[match.variables for match in self.matches.values()])
 
     def applies_to(self, name: str) -> bool:
         """Whether the operation is one of those named, and has all that the rule asks for."""
@@ -75,8 +75,10 @@ class FirstMatch(Generic[_D]):
         found: dict[str, list[tuple[tuple[Check, ...], _D]]] = {name: [] for name in OPERATIONS}
         for rule, decision, is_sure in rules:
             checks = tuple(
-                Check(attribute, match.compile(values), is_sure, match)
-                for attribute, match in rule.matches.items()
+                [
+                    Check(attribute, match.compile(values), is_sure, match)
+                    for attribute, match in rule.matches.items()
+                ]
             )
             for name in OPERATIONS:
                 if rule.applies_to(name):

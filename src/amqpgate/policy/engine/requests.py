@@ -71,7 +71,7 @@ class Who:
         """As the policies see it."""
         tls = self.tls
         token = TokenIdentity(
-            frozenset(self.scopes), tuple((name, (value,)) for name, value in sorted(self.claims.items()))
+            frozenset(self.scopes), tuple([(name, (value,)) for name, value in sorted(self.claims.items())])
         )
         return Principal(
             self.user,

@@ -145,9 +145,11 @@ def compile_rule(
     allows = rule.effect == "allow"
     for variant in variants:
         checks = tuple(
-            Check(name, variant[name].compile(values, grants=allows), allows, variant[name])
-            for name in kind.attributes
-            if name in variant
+            [
+                Check(name, variant[name].compile(values, grants=allows), allows, variant[name])
+                for name in kind.attributes
+                if name in variant
+            ]
         )
         blamed: Attribute | None = None
         if rule.effect == "deny" and kind.attributes:

@@ -143,7 +143,7 @@ def _first_checks(rules: Iterable[CompiledRule], attributes: Sequence[Attribute]
     """The rules with their checks of these attributes alone, each once."""
     found = {}
     for rule in rules:
-        checks = tuple(check for check in rule.checks if check.attribute in attributes)
+        checks = tuple([check for check in rule.checks if check.attribute in attributes])
         found[rule.passive, *(check.key for check in checks)] = attrs.evolve(
             rule, checks=checks, arguments=None, content=None
         )

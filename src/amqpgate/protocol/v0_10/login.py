@@ -19,9 +19,9 @@ LINK_PROPERTIES: Final = frozenset({b"qpid.fed_link", b"qpid.federation_tag"})
 
 def passable(mechanisms: Iterable[bytes]) -> tuple[bytes, ...]:
     """Those of the mechanisms that can be offered to a 0-10 client, in their order."""
-    return tuple(name for name in mechanisms if name.upper() not in SECURITY_LAYERS | _NOT_OF_0_10)
+    return tuple([name for name in mechanisms if name.upper() not in SECURITY_LAYERS | _NOT_OF_0_10])
 
 
 def without_link_properties(properties: Map) -> Map:
     """Client properties for a broker, without those of `LINK_PROPERTIES`."""
-    return Map(tuple(entry for entry in properties.entries if entry[0] not in LINK_PROPERTIES))
+    return Map(tuple([entry for entry in properties.entries if entry[0] not in LINK_PROPERTIES]))

@@ -100,7 +100,7 @@ class SequenceSet:
             if not last < lower <= upper < _HALF:
                 raise _malformed("its ranges do not ascend")
             last = upper
-        return cls(tuple(zip(numbers[::2], numbers[1::2], strict=True))), at
+        return cls((*zip(numbers[::2], numbers[1::2], strict=True),)), at
 
 
 def ids_of(numbers: Iterable[int]) -> SequenceSet:

@@ -277,7 +277,7 @@ def _decimal(layout: Struct) -> _Reader:
         if stop > end:
             raise cut_short()
         places, mantissa = layout.unpack_from(buf, pos)
-        digits = tuple(map(int, str(abs(mantissa))))
+        digits = tuple([int(digit) for digit in str(abs(mantissa))])
         return Decimal((int(mantissa < 0), digits, -places)), stop
 
     return read

@@ -67,7 +67,7 @@ def _headers(said: Map | None, now: Map | None, before: Struct) -> Map | None:
     was = dict((before.application_headers or EMPTY_MAP).entries)
     told = dict((now or EMPTY_MAP).entries)
     kept = tuple(
-        (name, value) for name, value in (said or EMPTY_MAP).entries if told.get(name) == was.get(name)
+        [(name, value) for name, value in (said or EMPTY_MAP).entries if told.get(name) == was.get(name)]
     )
     names = {name for name, _ in kept}
     return Map((*kept, *((name, value) for name, value in told.items() if name not in names)))

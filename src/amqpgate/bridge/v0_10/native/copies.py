@@ -89,7 +89,7 @@ def _arguments(given: Map | None, **named: bytes | None) -> Table:
     """Arguments, and names of exchanges that are fields of their own in 0-10."""
     table = to_table(given, lenient=True)
     more = tuple(
-        (name.replace("_", "-"), Field("S", text(exchange))) for name, exchange in named.items() if exchange
+        [(name.replace("_", "-"), Field("S", text(exchange))) for name, exchange in named.items() if exchange]
     )
     return Table((*table.entries, *more)) if more else table
 

@@ -84,7 +84,7 @@ class LabelledTotals:
 
     def labels_of(self, principal: Principal) -> Labels:
         """Of a session; they stay the same for as long as it lives."""
-        labels = tuple(self._value(label, principal) for label in self.settings.by)
+        labels = tuple([self._value(label, principal) for label in self.settings.by])
         if labels in self._sums:
             return labels
         if len(self._sums) > self.settings.most:

@@ -117,7 +117,7 @@ class Selected:
         if found is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            found = self._known[principal] = tuple(map(_key, self.policies.selecting(principal)))
+            found = self._known[principal] = tuple([_key(one) for one in self.policies.selecting(principal)])
         for key in (*found, *(() if route is None else (("RoutePolicy", route),))):
             if key in self.sessions and (among is None or key in among):
                 self.sessions[key] += 1

@@ -38,7 +38,7 @@ class TapFactory:
         from amqpgate.gateway.observers.tap.session import TapObserver
 
         known = known_of(session.principal)
-        taps = tuple(tap for tap in self.tapping.taps if tap.order.match.holds(known) is not False)
+        taps = tuple([tap for tap in self.tapping.taps if tap.order.match.holds(known) is not False])
         if not taps:
             return None
         observer = before if isinstance(before, TapObserver) else TapObserver.of(self.tapping, session)

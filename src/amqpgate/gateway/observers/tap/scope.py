@@ -91,7 +91,7 @@ class Scope:
             "destination": operation.destination,
             "verdict": verdict.effect,
         }
-        return tuple(tap for tap in self.taps if tap.order.match.holds(values))
+        return tuple([tap for tap in self.taps if tap.order.match.holds(values)])
 
     def happened(
         self,
@@ -106,7 +106,7 @@ class Scope:
         taps = () if self.decide(operation).is_silent else self.matching(operation, verdict)
         for tap in taps:
             tap.matches()
-        taps = tuple(tap for tap in taps if self.tapping.spend(tap))
+        taps = tuple([tap for tap in taps if self.tapping.spend(tap)])
         if taps:
             told = self.told(channel, operation, verdict, method, size)
             tell(taps, told if broker is None else attrs.evolve(told, broker=broker))

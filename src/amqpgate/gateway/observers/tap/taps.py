@@ -206,7 +206,7 @@ class TapRegistry:
         if tap not in self.taps:
             return
         self.count()
-        self.taps = tuple(one for one in self.taps if one is not tap)
+        self.taps = tuple([one for one in self.taps if one is not tap])
         self._changed()
         told = {name: str(count) for name, count in tap.counts.items()}
         log.warning("an operator does not tap any more%s: %s", shown(tap.order.asker), told)
