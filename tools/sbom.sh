@@ -15,4 +15,13 @@ version=$("$work/venv/bin/python" -c 'import amqpgate; print(amqpgate.__version_
 mkdir -p dist
 "$uv" tool run --quiet --from 'cyclonedx-bom>=7' cyclonedx-py environment --pyproject pyproject.toml --mc-type application \
   --output-reproducible --output-format JSON --output-file "dist/amqpgate-$version.cdx.json" "$work/venv/bin/python"
+# The tool reads the version from pyproject.toml only, where it is dynamic.
+"$work/venv/bin/python" - "$version" "dist/amqpgate-$version.cdx.json" <<'END'
+import json, pathlib, sys
+
+version, path = sys.argv[1], pathlib.Path(sys.argv[2])
+listed = json.loads(path.read_text())
+listed["metadata"]["component"]["version"] = version
+path.write_text(json.dumps(listed, indent=2) + "\n")
+END
 echo "dist/amqpgate-$version.cdx.json"

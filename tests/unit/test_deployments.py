@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/compose"
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 UNIT = ROOT / "tools/debian/amqpgate.service"
+HOME = "https://github.com/amqpgate/amqpgate"
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 
@@ -130,6 +131,40 @@ def test_workflows_run_what_everybody_runs() -> None:
     # A branch's name may change what it means; a release's does not.
     used = [step["uses"] for step in steps if "uses" in step]
     assert [name for name in used if not re.search(r"@(v\d|release/v\d)", name)] == []
+
+
+def test_the_release_pushes_the_images_that_the_chart_asks_for() -> None:
+    image = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]["image"]
+    (run,) = [step["run"] for step in image["steps"] if step.get("id") == "tag"]
+    environ = {"GITHUB_REF_NAME": "v1.2.3", "GITHUB_OUTPUT": "/dev/stdout"}
+    pushed = {
+        subprocess.run(
+            ["sh", "-c", run], env=environ | {"EXTRAS": extras}, capture_output=True, text=True, check=True
+        ).stdout
+        for extras in image["strategy"]["matrix"]["extras"]
+    }
+    templates = "".join(path.read_text() for path in (ROOT / "helm/amqpgate/templates").rglob("*.tpl"))
+    suffixes = {
+        "",
+        *re.findall(r'ternary "(-\w+)"', templates),
+        *re.findall(r'printf "%s(-\w+)" \.Chart\.AppVersion', templates),
+    }
+    assert pushed == {f"tag=1.2.3{suffix}\n" for suffix in suffixes}
+
+
+def test_a_release_says_what_is_new_in_it_and_nothing_else() -> None:
+    def notes(version: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [ROOT / "tools/release-notes.sh", version], capture_output=True, text=True, check=False
+        )
+
+    first = notes("0.1.0").stdout
+    assert "- A transparent AMQP 0-9-1 gateway" in first
+    assert not re.search(r"(?m)^## ", first)
+    links = re.findall(r"\]\(([^)]+)\)", first)
+    assert f"{HOME}/blob/v0.1.0/SECURITY.md" in links
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert notes("0.1").returncode == 1
 
 
 def test_wheels_are_built_for_each_python_that_is_supported() -> None:

@@ -29,7 +29,8 @@ POLICY = ROOT / "policies/demo.yaml"
     [
         ("Dockerfile", r"amqpgate:([\w.]+)"),
         ("Dockerfile", r'image\.version="([\w.]+)"'),
-        ("docs/kubernetes.md", r"amqpgate:([\w.]+)"),
+        ("compose.yaml", r"amqpgate:([\w.]+)"),
+        ("docs/kubernetes.md", r"(?:amqpgate:|amqpgate_|amqpgate, version: )(\d[\d.]+\d)"),
         ("helm/amqpgate/Chart.yaml", r'(?im)^(?:app)?version: "?([\w.]+)'),
         ("helm/application/Chart.yaml", r'(?m)^  version: ">=([\w.]+)-0"'),
         ("spec/schema/injector.json", r"amqpgate:([\w.]+)"),

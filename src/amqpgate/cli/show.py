@@ -70,7 +70,7 @@ def upstream_line(upstream: Upstream) -> str:
 def policies_line(policies: PolicySet, folder: Path | None) -> str:
     if folder is None:
         return "policies: none, everything is allowed"
-    count = len(policies.documents)
+    count = len(policies.policies)
     return f"policies: {count} from {folder}, digest sha256:{policies.digest[:16]}"
 
 
@@ -78,7 +78,7 @@ def default_access_line(policies: PolicySet, *, is_serving: bool) -> str:
     """What those may do whom no access policy selects; of a gateway that starts, also who has been seen."""
     from amqpgate.policy.kinds.access import default_access_words
 
-    words, count = default_access_words(policies.default_access), len(policies.documents)
+    words, count = default_access_words(policies.default_access), len(policies.policies)
     return f"{words}; of {count} policies {count} select nobody seen so far" if is_serving else words
 
 

@@ -76,7 +76,7 @@ class PolicySet:
     gateway asks for.
     """
 
-    #: The policies, sorted by kind and name.
+    #: All of the folder, sorted by kind and name; groups of users and tests among them.
     documents: tuple[Document, ...]
     #: SHA-256 of what was read, in hexadecimal: the same digest means the same policies.
     digest: str
@@ -110,6 +110,11 @@ class PolicySet:
     def empty(cls, default_access: DefaultAccess = "allow") -> PolicySet:
         """No policies: everything is allowed, or nothing."""
         return cls((), "", default_access)
+
+    @property
+    def policies(self) -> tuple[Document, ...]:
+        """The documents that select sessions."""
+        return tuple(one for one in self.documents if one.kind in self._by_kind)
 
     def documents_of(self, kind: PolicyKind[D, S]) -> tuple[D, ...]:
         """The documents of one kind, sorted by name."""

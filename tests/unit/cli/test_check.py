@@ -73,6 +73,14 @@ def test_policies_come_with_their_number_and_digest(policies: Path) -> None:
     assert result.stdout == f"policies: 1 from {policies}, digest sha256:{digest[:16]}\nok\n"
 
 
+def test_tests_beside_policies_are_not_counted_as_policies(policies: Path) -> None:
+    (policies / "tests.yaml").write_text(
+        "apiVersion: amqpgate.io/v1alpha1\nkind: PolicyTest\nmetadata: {name: t}\n"
+        "spec: {cases: [{as: {user: bob}, op: basic.get, queue: q, expect: deny}]}\n"
+    )
+    assert check("--policies", policies).stdout.startswith(f"policies: 1 from {policies}, ")
+
+
 def test_what_the_settings_do_not_let_policies_do_is_noted(settings: Path, policies: Path) -> None:
     shutil.copy(Path(__file__).parents[3] / "policies" / "audit.yaml", policies)
     result = check("--config", settings, "--policies", policies)

@@ -71,8 +71,8 @@ class Selected:
 
     def use(self, policies: PolicySet) -> set[_Key]:
         """Others are in force; which of them are new, or have changed."""
-        before = {_key(one): one for one in self.policies.documents}
-        same = {_key(one) for one in policies.documents if before.get(_key(one)) == one}
+        before = {_key(one): one for one in self.policies.policies}
+        same = {_key(one) for one in policies.policies if before.get(_key(one)) == one}
         self._begin(policies, {key: count for key, count in self.sessions.items() if key in same})
         return self.sessions.keys() - same
 
@@ -126,7 +126,7 @@ class Selected:
     def _begin(self, policies: PolicySet, known: dict[_Key, int]) -> None:
         self.policies = policies
         self._known.clear()
-        self.sessions = {_key(one): known.get(_key(one), 0) for one in policies.documents}
+        self.sessions = {_key(one): known.get(_key(one), 0) for one in policies.policies}
         self._counters = self.metrics.hold(self.sessions)
 
 

@@ -43,3 +43,15 @@ async def test_who_comes_is_counted_for_each_policy_and_what_is_written_wrong_sh
     assert selected.unseen() == []
     selected.use(policies(document(ALLOW, name="bobs")))
     assert counted(registry) == {"bobs": 2, "-": 1}
+
+
+def test_what_selects_nobody_by_its_nature_is_not_among_them() -> None:
+    head = "apiVersion: amqpgate.io/v1alpha1\nkind: %s\nmetadata: {name: beside}\nspec: %s\n"
+    cases = "{cases: [{as: {user: bob}, op: basic.get, queue: q, expect: deny}]}"
+    beside = (head % ("UserGroups", "{groups: {g: [bob]}}"), head % ("PolicyTest", cases))
+    registry = CollectorRegistry()
+    selected = Selected(policies(document(ALLOW, name="bobs"), *beside), PolicyMetrics(registry))
+    assert selected.unseen() == ["bobs"]
+    assert counted(registry) == {"bobs": 0, "-": 0}
+    selected.use(policies(document(ALLOW, name="bobs"), document(ALLOW, name="more"), *beside))
+    assert selected.told().startswith("policies: 2 in force, 2 of which")
