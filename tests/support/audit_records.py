@@ -239,7 +239,7 @@ def write(
         day = part[time][0].as_py().date()
         path = folder / sort / f"date={day}" / f"{gateway}-{number:06}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(part, path, compression="zstd")
+        pq.write_table(part, path, compression="zstd", write_page_checksum=True)
         written.append(path)
     return written
 

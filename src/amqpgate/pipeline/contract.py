@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
 import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from amqpgate.pipeline.pages import damage
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
 #: How many records of which version a file has.
@@ -33,9 +34,14 @@ LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 #: Records of a gateway's file: it is closed at 32 MiB, of which a record has more than 32 bytes.
 MOST_OF_GATEWAYS: Final = 1 << 20
 
+#: Bytes of them, with texts that repeat as often as they do.
+_MOST_BYTES: Final = 256 << 20
+
 #: So many columns are named.
 _MOST_NAMED: Final = 4
 _VERSION: Final = "schema_version"
+#: Bytes of a column that are read together.
+_PART: Final = 1 << 20
 
 
 @attrs.frozen
@@ -56,6 +62,11 @@ class Look:
 
 
 @cache
+def _schema(sort: Sort) -> pa.Schema:
+    return arrow_schema(TABLES[sort])
+
+
+@cache
 def required(sort: Sort) -> tuple[str, ...]:
     """The columns that are never null."""
     return tuple(field.name for field in attrs.fields(TABLES[sort]) if not field.metadata["null"])
@@ -67,49 +78,95 @@ def look_into(source: str | pa.Buffer, sort: Sort, *, widened: bool = False, mos
     have, for whoever has all of them in memory."""
     try:
         with pq.ParquetFile(source) as file:
-            names = file.schema_arrow.names
+            found = file.schema_arrow
+            names = found.names
             if most is not None and file.metadata.num_rows > most:
                 return Look(why=f"has {file.metadata.num_rows:,} records, which no file of a gateway has")
-            if _VERSION in names and pa.types.is_integer(file.schema_arrow.field(_VERSION).type):
-                versions = _versions(file)
+            if _VERSION in names and pa.types.is_integer(found.field(_VERSION).type):
+                versions = _versions(file, source)
                 if max(versions, default=0) > SCHEMA_VERSION:
                     return Look(versions)
-            why = misfit(file.schema_arrow, sort, widened=widened)
-            if why := why or _without_value(file, sort) or _out_of_time(file, sort):
+            why = misfit(found, sort, widened=widened)
+            if why := why or _without_value(file, source, sort) or _out_of_time(file, source, sort):
                 return Look(why=why)
-            return Look(versions, columns=frozenset(names))
+            return Look(versions, columns=_columns(tuple(names)))
     except FileNotFoundError:
         return Look(why=GONE)
     except (pa.ArrowException, OSError):
         return Look(why=DAMAGED)
 
 
-def whole(source: str | pa.Buffer, sort: Sort) -> pa.Table | None:
-    """All records of a Parquet file that was looked into, as they are written; none of a damaged one."""
-    schema = arrow_schema(TABLES[sort])
+def whole(source: str | pa.Buffer, sort: Sort) -> pa.Table | str:
+    """All records of a Parquet file that was looked into, as they are written; or why it is left out."""
+    if (why := damage(source)) is not None:
+        return f"is damaged: {why}"
+    too_much = f"has more than {_MOST_BYTES >> 20} MiB of records, which no file of a gateway has"
+    schema = _schema(sort)
+    parts = [schema.empty_table()]
+    size = 0
     try:
-        with pq.ParquetFile(source, page_checksum_verification=True) as file:
-            found = file.read([name for name in schema.names if name in file.schema_arrow.names])
+        with _in_parts(source) as file:
+            groups = map(file.metadata.row_group, range(file.num_row_groups))
+            if sum(group.total_byte_size for group in groups) > _MOST_BYTES:
+                return too_much
+            names = [name for name in schema.names if name in file.schema_arrow.names]
+            for batch in file.iter_batches(columns=names):
+                size += sum(map(_decoded_bytes, batch.columns))
+                if size > _MOST_BYTES:
+                    return too_much
+                columns = [
+                    batch[field.name].cast(field.type)
+                    if field.name in names
+                    else pa.nulls(len(batch), field.type)
+                    for field in schema
+                ]
+                parts.append(pa.table(columns, schema))
     except (pa.ArrowException, OSError):
-        return None
-    columns = [
-        found[field.name].cast(field.type)
-        if field.name in found.column_names
-        else pa.nulls(len(found), field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema)
+        return "is damaged"
+    return pa.concat_tables(parts)
 
 
 def is_whole(path: str) -> bool:
     """Whether all of a Parquet file can be read."""
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for number in range(file.num_row_groups):
-                file.read_row_group(number)
+        with _in_parts(path) as file:
+            for batch in file.iter_batches():
+                batch.validate(full=True)
     except (pa.ArrowException, OSError):
         return False
     return True
+
+
+def _in_parts(source: str | pa.Buffer) -> pq.ParquetFile:
+    """A file whose pages are checked. Of a column there is a page at a time, and a text that repeats is there
+    once, in a dictionary: a few bytes can stand for a billion long ones."""
+    metadata = pq.read_metadata(source)
+    columns = map(metadata.schema.column, range(len(metadata.schema)))
+    texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    return pq.ParquetFile(
+        source,
+        metadata=metadata,
+        read_dictionary=texts,
+        page_checksum_verification=True,
+        buffer_size=_PART,
+    )
+
+
+def _decoded_bytes(column: pa.Array) -> int:
+    """What it takes without a dictionary."""
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    # It loads numpy, which verbs on DuckDB do without.
+    import pyarrow.compute as pc
+
+    lengths = pc.binary_length(column.dictionary).take(column.indices)
+    return int(pc.sum(lengths).as_py() or 0) + 4 * len(column)
+
+
+@lru_cache(maxsize=16)
+def _columns(names: tuple[str, ...]) -> frozenset[str]:
+    """Once for all files that have the same."""
+    return frozenset(names)
 
 
 def misfit(found: pa.Schema, sort: Sort, *, widened: bool = False) -> str | None:
@@ -123,7 +180,7 @@ def misfit(found: pa.Schema, sort: Sort, *, widened: bool = False) -> str | None
         return f"lacks the columns {', '.join(missing[:_MOST_NAMED])}{more}"
     # Engines differ on which of them is meant, and Spark does not tell large letters from small ones.
     names = Counter(map(str.lower, found.names))
-    for field in arrow_schema(TABLES[sort]):
+    for field in _schema(sort):
         if field.name not in found.names:
             continue
         if names[field.name] > 1:
@@ -143,12 +200,12 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.binary() if pa.types.is_large_binary(kind) else kind
 
 
-def _without_value(file: pq.ParquetFile, sort: Sort) -> str | None:
+def _without_value(file: pq.ParquetFile, source: str | pa.Buffer, sort: Sort) -> str | None:
     for name in required(sort):
         nulls = sum(
             known.null_count
             if known is not None and known.has_null_count
-            else sum(column.null_count for column in _column(file, number, name))
+            else sum(column.null_count for column in _column(source, number, name))
             for number, known in enumerate(_statistics(file, name))
         )
         if nulls:
@@ -156,10 +213,10 @@ def _without_value(file: pq.ParquetFile, sort: Sort) -> str | None:
     return None
 
 
-def _out_of_time(file: pq.ParquetFile, sort: Sort) -> str | None:
+def _out_of_time(file: pq.ParquetFile, source: str | pa.Buffer, sort: Sort) -> str | None:
     """Whether a time is none that programs know."""
     latest = int(LATEST.timestamp() * 1e6)
-    for name in (field.name for field in arrow_schema(TABLES[sort]) if pa.types.is_timestamp(field.type)):
+    for name in (field.name for field in _schema(sort) if pa.types.is_timestamp(field.type)):
         for number, known in enumerate(_statistics(file, name)):
             if known is not None and known.has_min_max:
                 least, most = known.min_raw, known.max_raw
@@ -167,7 +224,7 @@ def _out_of_time(file: pq.ParquetFile, sort: Sort) -> str | None:
                 # It loads numpy, and files of gateways say so themselves.
                 import pyarrow.compute as pc
 
-                ends = [pc.min_max(part.cast(pa.int64())).as_py() for part in _column(file, number, name)]
+                ends = [pc.min_max(part.cast(pa.int64())).as_py() for part in _column(source, number, name)]
                 least = min((end["min"] for end in ends if end["min"] is not None), default=0)
                 most = max((end["max"] for end in ends if end["max"] is not None), default=0)
             if not 0 <= least <= most < latest:
@@ -175,26 +232,31 @@ def _out_of_time(file: pq.ParquetFile, sort: Sort) -> str | None:
     return None
 
 
-def _versions(file: pq.ParquetFile) -> Versions:
+def _versions(file: pq.ParquetFile, source: str | pa.Buffer) -> Versions:
     found: Versions = Counter()
     for number, known in enumerate(_statistics(file, _VERSION)):
         if known is not None and known.has_min_max and known.min == known.max:
             found[known.min] += file.metadata.row_group(number).num_rows
             continue
-        for column in _column(file, number, _VERSION):
+        for column in _column(source, number, _VERSION):
             counts = column.drop_null().value_counts().to_pylist()
             found.update({one["values"]: one["counts"] for one in counts})
     return found
 
 
-def _column(file: pq.ParquetFile, number: int, name: str) -> Iterator[pa.Array]:
-    """Of a row group, in parts: a few bytes can stand for a billion values."""
-    for batch in file.iter_batches(row_groups=[number], columns=[name]):
-        yield batch[name]
+def _column(source: str | pa.Buffer, number: int, name: str) -> Iterator[pa.Array]:
+    """Of a row group."""
+    with _in_parts(source) as file:
+        for batch in file.iter_batches(row_groups=[number], columns=[name]):
+            yield batch[name]
 
 
 def _statistics(file: pq.ParquetFile, name: str) -> list[pq.Statistics | None]:
     """Of a column, by row group. Columns within others have numbers, too."""
     columns = file.metadata.schema
-    at = next(number for number in range(len(columns)) if columns.column(number).path == name)
+    at = next(
+        number
+        for number, one in enumerate(columns.names)
+        if one == name and columns.column(number).path == name
+    )
     return [file.metadata.row_group(number).column(at).statistics for number in range(file.num_row_groups)]

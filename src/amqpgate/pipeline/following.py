@@ -94,9 +94,9 @@ def _whole(batches: Iterator[pa.RecordBatch], sort: Sort, skipped: Skips) -> Ite
                     f"records of schema version {later[0]} in {path}; "
                     f"this amqpgate reads none later than {SCHEMA_VERSION}"
                 )
-            table = None if look.why else whole(source, sort)
-            if table is None:
-                skipped.add((Skipped(path, look.why or "is damaged"),))
+            table = look.why or whole(source, sort)
+            if isinstance(table, str):
+                skipped.add((Skipped(path, table),))
             else:
                 yield table
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
@@ -222,6 +223,12 @@ class SqlFrame:
     def arrow(self) -> pyarrow.Table:
         """All rows, in their order."""
         return self.session.connection.execute(self.sql()).to_arrow_table()
+
+    @contextmanager
+    def reader(self, rows: int) -> Iterator[pyarrow.RecordBatchReader]:
+        """All rows, in their order, so many at a time. Other plans may run meanwhile."""
+        with self.session.connection.cursor() as own:
+            yield own.execute(self.sql()).to_arrow_reader(rows)
 
     def sql(self) -> str:
         """The whole plan."""

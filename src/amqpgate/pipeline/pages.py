@@ -19,32 +19,40 @@ import pyarrow.parquet as pq
 #: Kinds of values in the compact protocol.
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = (*range(1, 11), 12)
 _INTEGERS: Final = (_I16, _I32, _I64)
-#: Fields of a header: its kind, its size in the file, its checksum.
-_KIND, _SIZE, _CRC = 1, 3, 4
+#: Fields of a header: its kind, its size unpacked and in the file, its checksum.
+_KIND, _UNPACKED, _SIZE, _CRC = range(1, 5)
 #: The header of each kind of page that has values, in the field of that number: how many it has comes first.
 _DATA: Final = {0: 5, 3: 8}
 #: Structures within structures.
 _DEEPEST: Final = 4
 _LONGEST: Final = 64
+#: How long a header is, with the least and the greatest of its values: mostly; and at most, as Arrow has it.
+_HEADERS: Final = (1 << 10, 1 << 16, 1 << 24)
+#: A page is unpacked as a whole by all who read it. Gateways and ``compact`` write some of 1 MiB, and DuckDB
+#: of 100 MB.
+_LARGEST: Final = 256 << 20
+#: Bytes of a file that are read together.
+_PART: Final = 1 << 20
 
 _Fields: TypeAlias = "dict[int, int | _Fields]"
 
 
 @attrs.frozen
 class _Page:
-    """What is said of a page, and its content."""
+    """What is said of a page, and the checksum that it has."""
 
-    content: memoryview
     crc: int | None
+    found: int
     values: int
+    unpacked: int
 
 
-def damage(path: str) -> str | None:
-    """What is wrong with the pages of a file, if anything is."""
+def damage(source: str | pa.Buffer) -> str | None:
+    """What is wrong with the pages of a file, if anything is: also one that would take too much memory."""
     try:
-        footer = pq.read_metadata(path)
-        with open(path, "rb") as file:
-            size = os.stat(file.fileno()).st_size
+        footer = pq.read_metadata(source)
+        with open(source, "rb", _PART) if isinstance(source, str) else pa.BufferReader(source) as file:
+            size = file.seek(0, os.SEEK_END)
             for group in map(footer.row_group, range(footer.num_row_groups)):
                 for column in map(group.column, range(group.num_columns)):
                     if not 0 <= column.total_compressed_size <= size:
@@ -57,31 +65,59 @@ def damage(path: str) -> str | None:
 
 
 def _damage_of(file: BinaryIO, column: pq.ColumnChunkMetaData) -> str | None:
-    values = 0
+    values = unpacked = 0
     try:
-        file.seek(column.dictionary_page_offset or column.data_page_offset)
-        for page in _pages(file.read(column.total_compressed_size)):
-            if page.crc is not None and zlib.crc32(page.content) != page.crc & 0xFFFFFFFF:
+        begin = column.dictionary_page_offset or column.data_page_offset
+        for page in _pages(file, begin, begin + column.total_compressed_size):
+            if page.crc is not None and page.found != page.crc & 0xFFFFFFFF:
                 return "a page has another checksum"
+            if page.unpacked > _LARGEST:
+                return f"a page of {page.unpacked >> 20} MiB, more than {_LARGEST >> 20},"
             values += page.values
+            unpacked += page.unpacked
     except (LookupError, TypeError, ValueError):
         return "a page has no header"
+    if unpacked > column.total_uncompressed_size:
+        return "pages are larger than is said"
     return None if values == column.num_values else "pages have another number of values"
 
 
-def _pages(chunk: bytes) -> Iterator[_Page]:
-    """Raises ``LookupError``, ``TypeError`` or ``ValueError`` where there are none."""
-    view = memoryview(chunk)
-    at = 0
-    while at < len(chunk):
-        fields, at = _fields(chunk, at)
-        end = at + _whole(fields[_SIZE])
-        if not at <= end <= len(chunk):
+def _pages(file: BinaryIO, at: int, end: int) -> Iterator[_Page]:
+    """Those in these bytes. Raises ``LookupError``, ``TypeError`` or ``ValueError`` where there are none."""
+    while at < end:
+        fields, at = _header(file, at, end)
+        size = _whole(fields[_SIZE])
+        if not 0 <= size <= end - at:
             raise ValueError("a page that is longer than its column")
         number = _DATA.get(_whole(fields[_KIND]))
         values = 0 if number is None else _whole(_within(fields[number])[1])
-        yield _Page(view[at:end], _whole(fields[_CRC]) if _CRC in fields else None, values)
-        at = end
+        crc = _whole(fields[_CRC]) if _CRC in fields else None
+        file.seek(at)
+        yield _Page(crc, 0 if crc is None else _checksum(file, size), values, _whole(fields[_UNPACKED]))
+        at += size
+
+
+def _header(file: BinaryIO, at: int, end: int) -> tuple[_Fields, int]:
+    """That of a page, and where it ends."""
+    for most in _HEADERS:
+        file.seek(at)
+        content = file.read(min(most, end - at))
+        try:
+            fields, length = _fields(content, 0)
+        except IndexError:
+            continue
+        return fields, at + length
+    raise ValueError("a header without end")
+
+
+def _checksum(file: BinaryIO, left: int) -> int:
+    """Of the bytes that come."""
+    found = 0
+    while left:
+        if not (part := file.read(min(left, _PART))):
+            raise ValueError("a file that became shorter")
+        found, left = zlib.crc32(part, found), left - len(part)
+    return found
 
 
 def _whole(value: int | _Fields) -> int:

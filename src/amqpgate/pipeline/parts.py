@@ -24,7 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from amqpgate.pipeline.batches import together
+from amqpgate.pipeline.contract import MOST_OF_GATEWAYS
 from amqpgate.pipeline.folders import OTHER_VHOSTS, TIME, key_of
+from amqpgate.pipeline.pages import damage
 from amqpgate.records import TABLES, Sort, arrow_schema
 
 #: The columns of parts. ``records`` is a stream in Arrow's format.
@@ -32,6 +35,8 @@ PACKED: Final = "place string, first string, records binary"
 
 #: Bytes of records that are looked at together: some 100,000 rows as they are read, twice that of a part.
 _TOGETHER: Final = 64 << 20
+#: Rows of a large row group that are read together.
+_ROWS: Final = 1 << 16
 
 _ID: Final = "record_id"
 _STREAM: Final = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -47,7 +52,7 @@ class Part:
 
 def pack(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.RecordBatch]:
     """Records as parts."""
-    for table in together(batches):
+    for table in together(batches, _TOGETHER):
         yield _packed(_split(fitted(table, sort), sort))
 
 
@@ -55,9 +60,12 @@ def pack_files(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.Rec
     """Of files on this machine (``path``), the records as parts. Raises ``ValueError`` for a damaged one."""
     for path in chain.from_iterable(batch["path"].to_pylist() for batch in batches):
         try:
-            with opened(path.removeprefix("file://"), sort) as file:
-                for number in range(file.num_row_groups):
-                    yield _packed(_split(row_group(file, number, sort), sort))
+            here = path.removeprefix("file://")
+            if (why := damage(here)) is not None:
+                raise ValueError(f"{path} is damaged: {why}")
+            with opened(here, sort) as file:
+                for table in tables_of(file, sort):
+                    yield _packed(_split(table, sort))
         except (OSError, pa.ArrowException) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
 
@@ -115,20 +123,6 @@ def merged(parts: Iterable[Part]) -> Iterator[pa.Table]:
         size = held[0].nbytes
         # What overlaps with all that comes would be sorted with each part again.
         enough = _TOGETHER + 2 * size
-
-
-def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Not a few at a time, and not all."""
-    waiting: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        waiting.append(batch)
-        size += batch.nbytes
-        if size >= _TOGETHER:
-            yield pa.Table.from_batches(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
 
 
 def _split(table: pa.Table, sort: Sort) -> dict[str, list[pa.Table]]:
@@ -205,7 +199,39 @@ def opened(path: str | Path | pa.NativeFile, sort: Sort) -> pq.ParquetFile:
     metadata = pq.read_metadata(path)
     there = {name for name in metadata.schema.names if _schema(sort).get_field_index(name) >= 0}
     repeating = [name for name in there if pa.types.is_dictionary(_schema(sort).field(name).type)]
-    return pq.ParquetFile(path, metadata=metadata, read_dictionary=repeating, page_checksum_verification=True)
+    # Of large columns not all is in memory.
+    return pq.ParquetFile(
+        path,
+        metadata=metadata,
+        read_dictionary=repeating,
+        page_checksum_verification=True,
+        buffer_size=0 if _has_small_groups(metadata) else 1 << 20,
+    )
+
+
+def is_few(metadata: pq.FileMetaData) -> bool:
+    """Whether all records of a file may be in memory: few bytes of it can be many."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    size: int = sum(one.total_byte_size for one in groups)
+    return bool(metadata.num_rows <= MOST_OF_GATEWAYS) and size <= _TOGETHER
+
+
+def _has_small_groups(metadata: pq.FileMetaData) -> bool:
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return all(one.num_rows <= MOST_OF_GATEWAYS and one.total_byte_size <= _TOGETHER for one in groups)
+
+
+def tables_of(file: pq.ParquetFile, sort: Sort) -> Iterator[pa.Table]:
+    """Records of a file, some at a time. Raises ``ArrowException`` where it is damaged."""
+    tables: Iterator[pa.Table]
+    if _has_small_groups(file.metadata):
+        tables = map(file.read_row_group, range(file.num_row_groups))
+    else:
+        tables = together(file.iter_batches(_ROWS), _TOGETHER)
+    for table in tables:
+        # Places in a dictionary are not looked at before.
+        table.validate(full=True)
+        yield fitted(table, sort)
 
 
 def parts_of(file: pq.ParquetFile, sort: Sort) -> Iterator[Part]:

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from amqpgate.pipeline import contract
 from amqpgate.pipeline.compact import compact
-from amqpgate.pipeline.contract import Look, look_into, required
+from amqpgate.pipeline.contract import Look, is_whole, look_into, required, whole
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import look_into_all
 from amqpgate.pipeline.local_frames import SqlSession
@@ -244,6 +245,38 @@ def test_who_has_a_whole_file_in_memory_says_how_much_it_may_have(tmp_path: Path
     assert look_into(str(tmp_path / "t.parquet"), "usage", most=2).why is None
     found = look_into(str(tmp_path / "t.parquet"), "usage", most=1)
     assert found.why == "has 2 records, which no file of a gateway has"
+
+
+def test_a_text_that_repeats_is_not_in_memory_as_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a text of 1 MiB a million times, which is 19 MiB of Parquet, it would be a terabyte."""
+    monkeypatch.setattr(contract, "_MOST_BYTES", 4 << 20)
+    why = "has more than 4 MiB of records, which no file of a gateway has"
+    table, path = Traffic().usage(100), tmp_path / "t.parquet"
+
+    def write_with(users: pa.Array, **options: bool) -> None:
+        pq.write_table(table.set_column(AT("user"), "user", users), path, compression="zstd", **options)
+        assert path.stat().st_size < 1 << 16
+
+    write_with(pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), ["x" * (1 << 16)]))
+    assert look_into(str(path), "usage").why is None
+    assert whole(str(path), "usage") == whole(pa.py_buffer(path.read_bytes()), "usage") == why
+    assert is_whole(str(path))
+    # The same where each is a little different.
+    write_with(pa.array([f"{number}{'x' * (1 << 16)}" for number in range(100)]), use_dictionary=False)
+    assert whole(str(path), "usage") == why
+    write_with(table["user"])
+    assert isinstance(whole(str(path), "usage"), pa.Table)
+
+
+def test_a_whole_file_is_what_was_written(tmp_path: Path) -> None:
+    table = Traffic().usage(300)
+    pq.write_table(table.drop_columns(["token"]), path := tmp_path / "t.parquet", row_group_size=100)
+    found = whole(str(path), "usage")
+    assert isinstance(found, pa.Table)
+    assert found["token"].null_count == 300
+    assert found.drop_columns(["token"]).equals(table.drop_columns(["token"]))
 
 
 def test_a_file_that_is_replaced_since_it_was_listed_ends_the_job(tmp_path: Path) -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+import pyarrow as pa
 import pytest
 
 from amqpgate.pipeline import local
 from amqpgate.pipeline import local_functions as F
 from amqpgate.pipeline.local_columns import Window
 from amqpgate.pipeline.local_frames import SqlFrame, SqlSession
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 ODD = ["O'Brien", 'a "b" c', "nul\0within", "\0", "", "\\", "-- ;", "\u202e\u4e2d", "{0} $1 %s ?"]
 
@@ -117,3 +125,54 @@ def test_values_that_no_plan_has_are_refused() -> None:
 def test_moments_are_those_of_any_time_zone(duck: SqlSession) -> None:
     moment = datetime(2026, 11, 29, 23, 59, 59, 999_999, UTC)
     assert values(duck.range(1).select(F.lit(moment).alias("time"))) == [moment]
+
+
+def test_rows_come_some_at_a_time_while_others_are_asked_for(duck: SqlSession) -> None:
+    """There may be millions: usage by the hour has one for each hour and user."""
+    rows = local.rows_of(cast("DataFrame", duck.range(3_000_000)))
+    before = pa.total_allocated_bytes()
+    assert next(rows) == {"id": 0}
+    assert pa.total_allocated_bytes() - before < 1 << 20
+    assert values(duck.range(2)) == [0, 1]
+    assert next(rows) == {"id": 1}
+
+
+def test_memory_is_bounded_and_the_rest_is_where_temporary_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def settings() -> tuple[str, str]:
+        session = local.start()
+        sql = "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
+        found: tuple[str, str] = session.connection.execute(sql).fetchall()[0]
+        session.stop()
+        return found
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(local, "MOST_MEMORY", "1 GiB")
+    most, folder = settings()
+    assert (most, Path(folder).parent) == ("1.0 GiB", tmp_path)
+    # DuckDB takes less by itself where there is less.
+    monkeypatch.setattr(local, "MOST_MEMORY", "1000000 GiB")
+    most, other = settings()
+    assert local._gibibytes(most) < 1_000_000
+    assert folder != other
+
+
+def test_many_small_batches_are_few_to_duckdb(duck: SqlSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is a statement: 100,000 files of lines would take a quarter of an hour."""
+    parts = [pa.record_batch({"x": pa.array([number], pa.int64())}) for number in range(100)]
+    seen: list[int] = []
+    real = local.together
+
+    def noted(batches: Iterable[pa.RecordBatch], enough: int, most: int) -> Iterator[pa.Table]:
+        for table in real(batches, 40 * 8, most):
+            seen.append(len(table))
+            yield table
+
+    monkeypatch.setattr(local, "together", noted)
+    frame = local.frame_of_batches(duck, parts[0].schema, iter(parts))
+    assert sorted(row["x"] for row in local.rows_of(frame)) == [*range(100)]
+    assert seen == [32, 32, 32, 4]
+    monkeypatch.setattr(local, "_MOST", 1_000)
+    local.frame_of_batches(duck, parts[0].schema, iter(parts))
+    assert seen[4:] == [40, 40, 20]

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from amqpgate.pipeline import pages
+from amqpgate.pipeline.local_frames import SqlSession
 from amqpgate.pipeline.pages import damage
 from tests.support.audit_records import Traffic
 
@@ -40,6 +42,13 @@ def test_a_file_without_rows_or_checksums_is_whole(tmp_path: Path) -> None:
     assert damage(str(made(tmp_path, USAGE.slice(0, 0)))) is None
     pq.write_table(USAGE, tmp_path / "plain.parquet")
     assert damage(str(tmp_path / "plain.parquet")) is None
+
+
+def test_what_others_write_is_whole(tmp_path: Path, duck: SqlSession) -> None:
+    duck.connection.register("usage_of_others", USAGE)
+    path = tmp_path / "duck.parquet"
+    duck.connection.execute(f"COPY usage_of_others TO '{path}' (COMPRESSION zstd)")
+    assert damage(str(path)) is None
 
 
 def test_each_bit_of_a_page_is_looked_at(tmp_path: Path) -> None:
@@ -83,3 +92,26 @@ def test_a_column_is_no_longer_than_its_file(tmp_path: Path) -> None:
     size = bytes([number & 127 | 128, number >> 7])
     path.write_bytes(content.replace(size, bytes([0xFE, 0x7F])))
     assert damage(str(path)) == "more bytes than the file has in the column user"
+
+
+def test_a_page_is_no_larger_than_fits_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(tmp_path, USAGE.select(["user"]), use_dictionary=False)
+    assert damage(str(path)) is None
+    monkeypatch.setattr(pages, "_LARGEST", 20_000)
+    assert damage(str(path)) == "a page of 0 MiB, more than 0, in the column user"
+
+
+@pytest.mark.parametrize("long", [0, 3_000])
+def test_pages_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: int) -> None:
+    """Also their headers, which have the least and the greatest value."""
+    monkeypatch.setattr(pages, "_PART", 100)
+    monkeypatch.setattr(pages, "_HEADERS", (1 << 3, 1 << 6, 1 << 14))
+    users = pa.array([f"{number}{'x' * long}" for number in range(50)])
+    path = made(tmp_path, pa.table({"user": users}), use_dictionary=False, compression="none")
+    assert damage(str(path)) is None
+    assert damage(pa.py_buffer(path.read_bytes())) is None
+    content = bytearray(path.read_bytes())
+    column = pq.read_metadata(path).row_group(0).column(0)
+    content[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+    path.write_bytes(content)
+    assert damage(str(path)) == "a page has another checksum in the column user"

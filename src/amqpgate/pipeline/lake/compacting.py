@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from amqpgate.pipeline.contract import Skipped
+from amqpgate.pipeline.batches import together
+from amqpgate.pipeline.contract import Skipped, is_whole
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import (
     LOCAL,
@@ -36,7 +38,8 @@ from amqpgate.pipeline.folders import (
 from amqpgate.pipeline.json_lines import LinesSeen, read_lines, readable
 from amqpgate.pipeline.lake.table import VERSION, Conflict, Lake, LakeTable
 from amqpgate.pipeline.lake.writing import RECORD_ID, add_once, rearrange, write
-from amqpgate.pipeline.parts import each_once, fitted, opened, row_group, together
+from amqpgate.pipeline.pages import damage
+from amqpgate.pipeline.parts import each_once, fitted, is_few, opened, tables_of
 from amqpgate.pipeline.places import local_files
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
@@ -54,6 +57,10 @@ FILES_SCHEMA: Final = pa.schema(
 #: Files that are read together: some 100,000 to a million records.
 _BATCH_BYTES: Final = 8 << 20
 _BATCH_FILES: Final = 200
+#: Bytes of records that are written together, with texts that repeat there once.
+_MOST_BYTES: Final = 128 << 20
+#: The same of lines of JSON, whose texts are there as often as they are written.
+_OF_LINES: Final = 64 << 20
 #: How often somebody else may come first.
 _TRIES: Final = 20
 #: So many files of ``files`` become one.
@@ -65,7 +72,7 @@ class FileBatch:
     """Records of some files, sorted by id, each once."""
 
     records: pa.Table
-    #: How many each file has, by its name.
+    #: How many each file has, by its name. Of a large file the last batch has it.
     names: dict[str, int]
     skipped: tuple[Skipped, ...]
 
@@ -87,7 +94,8 @@ def _compact(lake: Lake, source: str | RecordSource, sort: Sort, tell: Callable[
     files = added = 0
     days: set[date] = set()
     skipped: list[Skipped] = []
-    for batch in (*_batches(source, sort, parquet), *_of_lines(source, sort, lines)):
+    # One at a time: all of them are the folder.
+    for batch in chain(_batches(source, sort, parquet), _of_lines(source, sort, lines)):
         came, in_days = add(lake, sort, batch.records)
         _note(lake, sort, batch.names)
         files, added = files + len(batch.names), added + came
@@ -209,20 +217,29 @@ def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> It
         seen = look_into_all(some, sort)
         refuse_later({path: look.versions for path, look in seen.items()})
         skipped = [*skipped_of(seen)]
-        tables, names = [], {}
+        held: list[pa.Table] = []
+        names: dict[str, int] = {}
         for path in some:
-            if seen[path].why is None:
-                rows = _all(path, sort)
-                if rows is None:
-                    skipped.append(Skipped(path, "is damaged"))
-                else:
-                    tables.append(rows)
-                    names[name_of(path)] = len(rows)
+            if seen[path].why is not None:
+                continue
+            # A large one has been read once before a record of it is in the table: it is taken as a whole.
+            tables = _tables(path, sort)
+            if isinstance(tables, str):
+                skipped.append(Skipped(path, tables))
+                continue
+            count = 0
+            for table in tables:
+                held.append(table)
+                count += len(table)
+                if sum(one.nbytes for one in held) > _MOST_BYTES:
+                    yield FileBatch(_sorted(held, sort), names, ())
+                    held, names = [], {}
+            names[name_of(path)] = count
         if not isinstance(source, str):
             skipped = [Skipped(source.name(one.path), one.why) for one in skipped]
             for path in some:
                 Path(path.removeprefix(LOCAL)).unlink()
-        yield FileBatch(_sorted(tables, sort), names, tuple(skipped))
+        yield FileBatch(_sorted(held, sort), names, tuple(skipped))
 
 
 def _together(source: str | RecordSource, paths: Iterable[str]) -> Iterator[list[str]]:
@@ -242,14 +259,26 @@ def _together(source: str | RecordSource, paths: Iterable[str]) -> Iterator[list
         yield waiting
 
 
-def _all(path: str, sort: Sort) -> pa.Table | None:
-    """The records of a file; none of a damaged one."""
+def _tables(path: str, sort: Sort) -> Iterable[pa.Table] | str:
+    """The records of a file, some at a time of a large one; or why it is left out."""
+    here = path.removeprefix(LOCAL)
+    if (why := damage(here)) is not None:
+        return f"is damaged: {why}"
+    try:
+        with opened(here, sort) as file:
+            if is_few(file.metadata):
+                return [*tables_of(file, sort)]
+    except (OSError, pa.ArrowException):
+        return "is damaged"
+    return _in_turn(path, sort) if is_whole(here) else "is damaged"
+
+
+def _in_turn(path: str, sort: Sort) -> Iterator[pa.Table]:
     try:
         with opened(path.removeprefix(LOCAL), sort) as file:
-            groups = [row_group(file, number, sort) for number in range(file.num_row_groups)]
-    except (OSError, pa.ArrowException):
-        return None
-    return pa.concat_tables(groups) if groups else _sorted([], sort)
+            yield from tables_of(file, sort)
+    except (OSError, pa.ArrowException) as error:
+        raise PipelineError(f"{path} is damaged since it was looked into: {error}") from error
 
 
 def _of_lines(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> Iterator[FileBatch]:
@@ -260,7 +289,8 @@ def _of_lines(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> I
         name = path if isinstance(source, str) else source.name(path)
         in_order, broken = readable([path])
         seen = LinesSeen()
-        for records in together(batch for here in in_order for batch in read_lines(here, sort, seen)):
+        batches = (batch for here in in_order for batch in read_lines(here, sort, seen))
+        for records in together(batches, _OF_LINES):
             refuse_later({path: seen.versions})
             yield FileBatch(_sorted([fitted(records, sort)], sort), {}, ())
         skipped = (Skipped(name, one.why) for one in (*broken, *seen.skipped(path)))

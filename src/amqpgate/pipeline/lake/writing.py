@@ -105,8 +105,10 @@ def _known(file: pq.ParquetFile, ids: Sequence[str], id_: str) -> Iterator[pa.Ar
         if known and known.has_min_max:
             begin, end = bisect_left(ids, known.min), bisect_right(ids, known.max)
         if begin < end:
-            there = file.read_row_group(number, [id_])[id_].combine_chunks().cast(pa.string())
-            yield there.filter(pc.is_in(there, pa.array(ids[begin:end])))
+            wanted = pa.array(ids[begin:end])
+            for batch in file.iter_batches(row_groups=[number], columns=[id_]):
+                there = batch[id_].cast(pa.string())
+                yield there.filter(pc.is_in(there, wanted))
 
 
 def by_day(records: pa.Table, time: str) -> Iterator[tuple[date, pa.Table]]:

@@ -174,9 +174,9 @@ class AlertCourse:
             look = look_into(path, sort, most=MOST_OF_GATEWAYS)
             if max(look.versions, default=0) > SCHEMA_VERSION:
                 raise PipelineError(f"{path} has records of a later schema version: use a later amqpgate")
-            found = None if look.why else whole(path, sort)
-            if found is None:
-                self.tell(f"skipped: {path}: {look.why or 'is damaged'}")
+            found = look.why or whole(path, sort)
+            if isinstance(found, str):
+                self.tell(f"skipped: {path}: {found}")
             else:
                 tables.append(self._within(found, sort))
         return pa.concat_tables(tables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from amqpgate.pipeline import parts
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import Compacted, Span
 from amqpgate.pipeline.lake import compacting, writing
@@ -19,7 +21,7 @@ from amqpgate.pipeline.lake.compacting import FILES, compact_into, expire
 from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.lake.source import LakeSource
 from amqpgate.pipeline.lake.table import VERSION, Lake, LakeTable
-from amqpgate.records import TABLES, Usage, arrow_schema
+from amqpgate.records import TABLES, Sort, Usage, arrow_schema
 from tests.support.audit_records import START, Traffic, event, lines, table_of, usage, write
 
 DAY = timedelta(days=1)
@@ -201,13 +203,76 @@ def test_a_damaged_file_is_left_out_and_named(lake: Lake, raw: Path) -> None:
     whole = path.read_bytes()
     cut = bytearray(whole)
     cut[len(cut) // 3 : len(cut) // 2] = bytes(len(cut) // 2 - len(cut) // 3)
-    for data, why in ((bytes(cut), "is damaged"), (whole[:-1], "is cut off or damaged")):
+    for data, why in ((bytes(cut), "is damaged: a page has "), (whole[:-1], "is cut off or damaged")):
         path.write_bytes(data)
-        done = compact_into(lake, str(raw))
-        assert [(one.path, one.why) for one in done[1].skipped] == [(f"file://{path}", why)]
+        (skipped,) = compact_into(lake, str(raw))[1].skipped
+        assert skipped.path == f"file://{path}"
+        assert skipped.why.startswith(why)
     assert len(sums(lake)) == 4
     path.write_bytes(whole)
     assert brief(compact_into(lake, str(raw)))["usage"] == (1, 1_000)
+
+
+@pytest.fixture
+def large(raw: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of one row group of which not all is held at once."""
+    monkeypatch.setattr(parts, "MOST_OF_GATEWAYS", 300)
+    monkeypatch.setattr(parts, "_ROWS", 100)
+    monkeypatch.setattr(parts, "_TOGETHER", 1 << 10)
+    monkeypatch.setattr(compacting, "_MOST_BYTES", 1 << 10)
+    (path,) = write(raw, "usage", Traffic().usage(1_000), gateway="large")
+    return path
+
+
+def test_a_large_file_comes_in_parts_and_once(
+    lake: Lake, raw: Path, large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process dies between two of them, and the next one takes the rest."""
+    real, calls = compacting.add, itertools.count()
+
+    def dying(to: Lake, sort: Sort, records: pa.Table) -> tuple[int, set[date]]:
+        if next(calls) == 4:
+            raise Crash
+        return real(to, sort, records)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compacting, "add", dying)
+        with pytest.raises(Crash):
+            compact_into(lake, str(raw))
+    assert 100 <= len(sums(lake)) < 1_000
+    # It, and the one that comes after it.
+    files, records = brief(compact_into(lake, str(raw)))["usage"]
+    assert (files, len(sums(lake))) == (2, 1_004)
+    assert records < 1_000
+    assert brief(compact_into(lake, str(raw)))["usage"] == (0, 0)
+
+
+def test_a_folder_is_not_in_memory(lake: Lake, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read is in the table before the next is."""
+    done: list[str] = []
+
+    def noted(name: str) -> Callable[..., Any]:
+        real = getattr(compacting, name)
+        return lambda *args: (done.append(name), real(*args))[1]
+
+    monkeypatch.setattr(compacting, "_BATCH_FILES", 1)
+    for name in ("_tables", "add"):
+        monkeypatch.setattr(compacting, name, noted(name))
+    compact_into(lake, str(raw))
+    assert done == ["_tables", "add"] * 3
+
+
+def test_a_large_file_is_taken_as_a_whole_or_not_at_all(lake: Lake, raw: Path, large: Path) -> None:
+    """The damage is at the end of a column; no checksum tells it."""
+    pq.write_table(pq.read_table(large, partitioning=None), large, data_page_size=1_000, compression="none")
+    content = bytearray(large.read_bytes())
+    last = pq.read_metadata(large).row_group(0).column(0)
+    end = (last.dictionary_page_offset or last.data_page_offset) + last.total_compressed_size
+    content[end - 4 : end] = b"\xff" * 4
+    large.write_bytes(content)
+    (skipped,) = compact_into(lake, str(raw))[1].skipped
+    assert (skipped.path, skipped.why[:10]) == (f"file://{large}", "is damaged")
+    assert len(sums(lake)) == 4
 
 
 def test_few_files_of_many(lake: Lake, tmp_path: Path) -> None:
