@@ -253,10 +253,6 @@ def _column(source: str | pa.Buffer, number: int, name: str) -> Iterator[pa.Arra
 
 def _statistics(file: pq.ParquetFile, name: str) -> list[pq.Statistics | None]:
     """Of a column, by row group. Columns within others have numbers, too."""
-    columns = file.metadata.schema
-    at = next(
-        number
-        for number, one in enumerate(columns.names)
-        if one == name and columns.column(number).path == name
-    )
+    # The ``schema`` of a footer refers back to it: it would stay until Python looks for cycles.
+    at = file.reader.column_paths.index([name])
     return [file.metadata.row_group(number).column(at).statistics for number in range(file.num_row_groups)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from amqpgate.pipeline.contract import Look, is_whole, look_into, required, whol
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import look_into_all
 from amqpgate.pipeline.local_frames import SqlSession
+from amqpgate.pipeline.pages import damage
 from amqpgate.pipeline.reading import Span, _look_elsewhere, read
 from amqpgate.records import Sort
 from amqpgate.telemetry.audit.parquet import _make_parquet, _parquet_of
@@ -237,6 +239,25 @@ def test_a_footer_that_is_silent_is_no_excuse(tmp_path: Path, write_statistics: 
     assert look(nulled("record_id")).why == "has no record_id in 1 of 2 records"
     assert look(WRONG["times after all"][0]).why == WRONG["times after all"][1]
     assert look(TABLE).versions == {1: 2}
+
+
+def test_nothing_stays_of_the_footer_of_a_file(tmp_path: Path) -> None:
+    """Python looks for cycles the less often the more objects there are: many footers would stay."""
+
+    def footers() -> int:
+        return sum(isinstance(one, pq.FileMetaData) for one in gc.get_objects())
+
+    path = _parquet_of_gateway(tmp_path, TABLE)
+    gc.collect()
+    before = footers()
+    gc.disable()
+    try:
+        for _ in range(3):
+            assert look_into(str(path), "usage").why is None
+            assert damage(str(path)) is None
+        assert footers() == before
+    finally:
+        gc.enable()
 
 
 def test_who_has_a_whole_file_in_memory_says_how_much_it_may_have(tmp_path: Path) -> None:
