@@ -416,7 +416,17 @@ def test_the_graph_has_rates_and_what_was_denied(
     assert page.evaluate(
         "document.querySelector('#picture').scrollWidth <= document.querySelector('#picture').clientWidth"
     )
-    page.get_by_label("Containing").locator("visible=true").fill("no such name")
+    # What a search finds can be read, however far one was from all of it.
+    searched = page.get_by_label("Containing").locator("visible=true")
+    for _ in range(12):
+        page.get_by_role("button", name="Farther").click()
+    far = float(drawing.get_attribute("width") or 0)
+    searched.fill("pictured")
+    expect(queue).to_be_in_viewport(ratio=1)
+    view_box = (drawing.get_attribute("viewBox") or "").split()
+    assert far < 0.3 * float(view_box[2])
+    assert float(drawing.get_attribute("width") or 0) >= 0.8 * float(view_box[2])
+    searched.fill("no such name")
     expect(picture).to_contain_text("Nothing has been seen yet.")
 
 
