@@ -132,7 +132,7 @@ def test_a_denied_publish_appears_within_two_seconds_and_is_explained(
     key = f"refund.{time.monotonic_ns()}"
     channel = connection.channel()
     channel.basic_publish("amq.topic", key, b"x")
-    found = shown.page.locator("#denials li").filter(has_text=key)
+    found = shown.page.locator("#denials-list li").filter(has_text=key)
     expect(found).to_be_visible(timeout=2000)
     expect(found).to_contain_text("shop/no-refunds")
     found.get_by_role("button", name="Explain").click()
@@ -335,13 +335,13 @@ def test_names_are_text(shown: Shown, connection: pika.BlockingConnection) -> No
         channel.basic_publish(HOSTILE, f"refund{HOSTILE}", b"x")
     expect(shown.page.locator("#last-denials")).to_contain_text(f"refund{HOSTILE}")
     shown.view("Denials")
-    expect(shown.page.locator("#denials")).to_contain_text(f"refund{HOSTILE}")
+    expect(shown.page.locator("#denials-list")).to_contain_text(f"refund{HOSTILE}")
     # As long as one may be, and nowhere to break it.
     long = f"refund{'a' * 240}"
     connection.channel().basic_publish("amq.topic", long, b"x")
-    expect(shown.page.locator("#denials")).to_contain_text(long)
+    expect(shown.page.locator("#denials-list")).to_contain_text(long)
     assert shown.page.evaluate(
-        "[document.documentElement, ...document.querySelectorAll('#denials li')]"
+        "[document.documentElement, ...document.querySelectorAll('#denials-list li')]"
         ".every((one) => one.scrollWidth <= one.clientWidth)"
     )
     shown.view("Graph")
@@ -416,7 +416,17 @@ def test_the_graph_has_rates_and_what_was_denied(
     assert page.evaluate(
         "document.querySelector('#picture').scrollWidth <= document.querySelector('#picture').clientWidth"
     )
-    page.get_by_label("Containing").locator("visible=true").fill("no such name")
+    # What a search finds can be read, however far one was from all of it.
+    searched = page.get_by_label("Containing").locator("visible=true")
+    for _ in range(12):
+        page.get_by_role("button", name="Farther").click()
+    far = float(drawing.get_attribute("width") or 0)
+    searched.fill("pictured")
+    expect(queue).to_be_in_viewport(ratio=1)
+    view_box = (drawing.get_attribute("viewBox") or "").split()
+    assert far < 0.3 * float(view_box[2])
+    assert float(drawing.get_attribute("width") or 0) >= 0.8 * float(view_box[2])
+    searched.fill("no such name")
     expect(picture).to_contain_text("Nothing has been seen yet.")
 
 
@@ -435,8 +445,8 @@ def test_policies_count(shown: Shown, connection: pika.BlockingConnection) -> No
     rules = shown.page.locator(".rules li")
     expect(rules.filter(has_text="rest")).to_contain_text("decision")
     expect(rules.filter(has_text="no-refunds")).to_contain_text("line 8")
-    expect(shown.page.locator("#policies")).to_contain_text("policies/shop.yaml:2")
-    expect(shown.page.locator("#policies")).not_to_contain_text("\u2013 messages")
+    expect(shown.page.locator("#policies-list")).to_contain_text("policies/shop.yaml:2")
+    expect(shown.page.locator("#policies-list")).not_to_contain_text("\u2013 messages")
 
 
 def test_a_session_and_a_denial_have_addresses(
@@ -459,7 +469,7 @@ def test_a_session_and_a_denial_have_addresses(
         expect(shown.page).to_have_url(session.removesuffix(f"&id={title}"))
         shown.view("Denials")
         shown.page.locator("#denials-form").get_by_label("Containing").fill(key)
-        link = shown.page.locator("#denials li").filter(has_text=key).locator("a.side")
+        link = shown.page.locator("#denials-list li").filter(has_text=key).locator("a.side")
         denial = f"http://127.0.0.1:{gateway.admin_port}/{link.get_attribute('href')}"
         # Somebody else gets them.
         theirs = opened(context, gateway, session)
@@ -467,8 +477,8 @@ def test_a_session_and_a_denial_have_addresses(
         expect(theirs.page.locator("#sessions-form").get_by_label("Sort by")).to_have_value("client")
         theirs.page.goto(denial)
         expect(theirs.page.get_by_role("dialog")).to_have_count(0)
-        expect(theirs.page.locator("#denials li").first).to_contain_text(key)
-        expect(theirs.page.locator("#denials .chosen")).to_have_count(1)
+        expect(theirs.page.locator("#denials-list li").first).to_contain_text(key)
+        expect(theirs.page.locator("#denials-list .chosen")).to_have_count(1)
         theirs.page.goto(f"{denial[:-3]}000")
         expect(theirs.page.locator("#denials-gone")).to_be_visible()
         assert shown.wrong == theirs.wrong == []
@@ -530,7 +540,7 @@ def test_axe_finds_nothing(
         "overview": "#tile-published",
         "history": "#plot-messages .u-axis",
         "sessions": "#sessions-table tbody tr",
-        "denials": "#denials li",
+        "denials": "#denials-list li",
         "policies": ".rules li",
         "graph": "#picture svg",
         "tap": "#tap-form",
@@ -611,7 +621,7 @@ def test_a_page_that_nobody_looks_at_leaves_its_stream(
     with shown.page.expect_request("**/events"):
         shown.page.evaluate(hide, False)
     # What happened meanwhile is there with who looks again.
-    expect(shown.page.locator("#denials li").filter(has_text=key)).to_be_visible()
+    expect(shown.page.locator("#denials-list li").filter(has_text=key)).to_be_visible()
     expect(shown.page.locator("#state")).to_have_text("ready")
 
 

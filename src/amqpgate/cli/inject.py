@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ import click
 from amqpgate.cli.failures import WRONG, Failure, reported
 
 if TYPE_CHECKING:
-    from amqpgate.inject import Injector
+    from amqpgate.inject import Injector, ManifestOutcome
 
 #: Bytes of manifests that are read at once.
 MAX_INPUT = 16 << 20
@@ -35,7 +37,8 @@ def inject(context: click.Context, config: Path | None, image: str | None) -> No
 
     Pods, and what makes pods (Deployment, StatefulSet, DaemonSet, Job, CronJob ...), get a sidecar if an
     environment variable of theirs holds an AMQP URL, or if their annotations ask for one. The variable then
-    leads to the sidecar, and the sidecar to the broker. All else is written as it was read.
+    leads to the sidecar, and the sidecar to the broker. All else is written as it was read. Standard error
+    says which of them got one, and which did not and why.
 
     \b
     Exit codes:
@@ -61,7 +64,30 @@ def inject(context: click.Context, config: Path | None, image: str | None) -> No
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise Failure("amqpgate: standard input is not UTF-8 text", WRONG) from None
-        click.echo(inject_manifests(text, settings, file="<stdin>"), nl=False)
+        rewritten = inject_manifests(text, settings, file="<stdin>")
+        click.echo(rewritten.text, nl=False)
+        _tell(rewritten.outcomes)
+
+
+def _tell(outcomes: Iterable[ManifestOutcome]) -> None:
+    """Say on standard error who got a sidecar and who did not; kinds that make no pods are only counted."""
+    many: Counter[str] = Counter()
+    podless: Counter[str] = Counter()
+    for one in outcomes:
+        if one.is_injected is None:
+            podless[one.kind] += 1
+            continue
+        done = "injected" if one.is_injected else "skipped"
+        many[done] += 1
+        _say(f"<stdin>:{one.line}: {one.kind} {one.name}: {done}: {one.words}")
+    kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(podless.items()))
+    end = f"; these make no pods: {kinds}" if kinds else ""
+    _say(f"amqpgate: {many['injected']} injected, {many['skipped']} skipped{end}")
+
+
+def _say(line: str) -> None:
+    # Names are of whoever wrote the manifests: none of them steers the terminal.
+    click.echo(line if line.isprintable() else line.encode("unicode_escape").decode("ascii"), err=True)
 
 
 @inject.command(short_help="Serve the mutating admission webhook.")

@@ -22,7 +22,7 @@ Neighbours: ``webhook`` serves it, ``cli`` runs it off line; it knows `amqpgate.
 """
 
 from amqpgate.inject.admission import BadReviewError
-from amqpgate.inject.manifests import inject_manifests
+from amqpgate.inject.manifests import InjectedManifests, ManifestOutcome, inject_manifests
 from amqpgate.inject.pods import Injection, inject
 from amqpgate.inject.review import ReviewAnswer, answer
 from amqpgate.inject.settings import Injector, describe, load, parse, schema
@@ -30,8 +30,10 @@ from amqpgate.inject.values import NotInjectedError
 
 __all__ = [
     "BadReviewError",
+    "InjectedManifests",
     "Injection",
     "Injector",
+    "ManifestOutcome",
     "NotInjectedError",
     "ReviewAnswer",
     "answer",

@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Final, cast
 
+import attrs
 import yaml
 
 from amqpgate.errors import ConfigError
-from amqpgate.inject.pods import inject
+from amqpgate.inject.pods import inject, why_left
 from amqpgate.inject.settings import Injector
 from amqpgate.inject.values import NotInjectedError, as_mapping, mapping_at, mappings_at, text_at
 from amqpgate.yamldoc.schema import Json
@@ -30,47 +31,85 @@ _TEMPLATES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
     ("batch", "Job"): ("spec", "template"),
 }
+#: Letters and nodes of a document that are there by aliases; the API server stores no object above 1.5 MiB.
+_MOST_REPEATED: Final = 1 << 20
 #: A line that ends a document (YAML 1.1, section 9.1); inside of a text such a line is indented.
 _SEPARATOR = re.compile(r"^---(?=[ \t\n]|\Z).*\n?", re.MULTILINE)
 
 
-def inject_manifests(text: str, settings: Injector, *, file: str) -> str:
+@attrs.frozen
+class ManifestOutcome:
+    """What became of one object."""
+
+    #: Of its document, from 1.
+    line: int
+    kind: str
+    name: str
+    #: None for what makes no pods.
+    is_injected: bool | None
+    #: What leads to the sidecar now, or why nothing does.
+    words: str = ""
+
+
+@attrs.frozen
+class InjectedManifests:
+    """Manifests with sidecars."""
+
+    text: str
+    #: Of each object, in their order.
+    outcomes: tuple[ManifestOutcome, ...]
+
+
+def inject_manifests(text: str, settings: Injector, *, file: str) -> InjectedManifests:
     """The same documents, with sidecars. ``file`` is the name that errors cite.
 
     Raises ``ConfigError`` for what is no YAML and, with the document's name, where a sidecar cannot be had
     (unless ``settings.on_error`` is ``open``: then it goes without).
     """
     parts = []
+    outcomes: list[ManifestOutcome] = []
     end = 0
     for match in [*_SEPARATOR.finditer(text), None]:
         part = text[end : len(text) if match is None else match.start()]
         line = text.count("\n", 0, end)
-        parts.append(_document(part, settings, file, line))
+        try:
+            parts.append(_document(part, settings, file, line, outcomes))
+        except RecursionError:
+            raise ConfigError("nested too deeply", file=file, line=line + 1) from None
         if match is not None:
             parts.append(match[0])
             end = match.end()
-    return "".join(parts)
+    return InjectedManifests("".join(parts), tuple(outcomes))
 
 
-def _document(text: str, settings: Injector, file: str, lines_before: int) -> str:
+def _document(
+    text: str, settings: Injector, file: str, lines_before: int, outcomes: list[ManifestOutcome]
+) -> str:
     try:
         document = cast("Json", yaml.load(text, _Loader))  # noqa: S506 - a safe one, see there
     except yaml.MarkedYAMLError as error:
         at = error.problem_mark or error.context_mark
         line = None if at is None else lines_before + at.line + 1
         raise ConfigError(f"not valid YAML: {error.problem or error.context}", file=file, line=line) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"not valid YAML: {error}", file=file, line=lines_before + 1) from None
     if not isinstance(document, dict):
         return text
     changed = False
-    for item in _objects(document):
-        shown = f"{item.get('kind')} {mapping_at(item, 'metadata', 'document').get('name', '')}".strip()
+    try:
+        objects = list(_objects(document))
+    except NotInjectedError as error:
+        raise ConfigError(str(error), file=file, line=lines_before + 1) from None
+    for item, kind, name in objects:
         try:
-            changed |= _inject_object(item, settings)
+            is_injected, words = _inject_object(item, settings)
         except NotInjectedError as error:
             if settings.on_error == "closed":
+                shown = f"{kind} {name}".strip()
                 raise ConfigError(f"{shown}: {error}", file=file, line=lines_before + 1) from None
+            is_injected, words = False, str(error)
+        changed |= is_injected is True
+        outcomes.append(ManifestOutcome(lines_before + 1, kind, name, is_injected, words))
     if not changed:
         return text
     if text.lstrip().startswith("{"):
@@ -78,32 +117,62 @@ def _document(text: str, settings: Injector, file: str, lines_before: int) -> st
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
 
 
-def _objects(document: dict[str, Json]) -> Iterator[dict[str, Json]]:
+def _objects(document: dict[str, Json]) -> Iterator[tuple[dict[str, Json], str, str]]:
+    """What is in a document, each with its kind and name."""
     if document.get("kind") == "List":
         for item in mappings_at(document, "items", "document"):
             yield from _objects(item)
     else:
-        yield document
+        metadata = mapping_at(document, "metadata", "document")
+        yield document, str(document.get("kind")), text_at(metadata, "name", "metadata")
 
 
-def _inject_object(document: dict[str, Json], settings: Injector) -> bool:
-    """Change the pod in ``document``, if there is one; whether that was so."""
+def _inject_object(document: dict[str, Json], settings: Injector) -> tuple[bool | None, str]:
+    """Change the pod in ``document``, if there is one; what an `ManifestOutcome` says of it."""
     group, _, _version = text_at(document, "apiVersion", "document").rpartition("/")
     path = _TEMPLATES.get((group, text_at(document, "kind", "document")))
     if path is None:
-        return False
+        return None, ""
     pod = document
     for key in path:
         pod = as_mapping(pod.get(key), f"{document.get('kind')}.{key}")
     injection = inject(pod, settings)
     if injection is None:
-        return False
+        return False, why_left(pod, settings)
     pod.update(injection.pod)
-    return True
+    return True, ", ".join(injection.variables)
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain data only, and none of the plain scalars that kubectl takes for text."""
+    """Plain data only, none of the plain scalars that kubectl takes for text, and no bombs."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        #: Letters and nodes so far, written out, and of each node with an end.
+        self._size = 0
+        self._sizes: dict[int, int] = {}
+        #: Of those, what stands there by an alias.
+        self._repeated = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """The next node; what its aliases would be, written out, is bounded."""
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        before = self._size
+        node = super().compose_node(parent, index)
+        if not isinstance(event, yaml.AliasEvent):
+            self._size += 1 + (len(event.value) if isinstance(event, yaml.ScalarEvent) else 0)
+            self._sizes[id(node)] = self._size - before
+            return node
+        # One that has no end yet has this alias in itself.
+        size = self._sizes.get(id(node), _MOST_REPEATED + 1)
+        self._size += size
+        self._repeated += size
+        if self._repeated > _MOST_REPEATED:
+            raise yaml.MarkedYAMLError(
+                problem=f"with its aliases written out it has over {_MOST_REPEATED} letters more",
+                problem_mark=cast("yaml.Mark | None", event.start_mark),
+            )
+        return node
 
 
 class _Dumper(yaml.SafeDumper):

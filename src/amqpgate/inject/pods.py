@@ -36,7 +36,7 @@ def inject(pod: dict[str, Json], settings: Injector) -> Injection | None:
     spec = mapping_at(pod, "spec", "pod")
     init = mappings_at(spec, "initContainers", "spec")
     containers = mappings_at(spec, "containers", "spec")
-    has_one = any(text_at(container, "name", "container") == NAME for container in init + containers)
+    has_one = _has_one(init + containers)
     if wishes.inject is False or (has_one and wishes.is_injected):
         return None
 
@@ -83,6 +83,23 @@ def inject(pod: dict[str, Json], settings: Injector) -> Injection | None:
     shown = [variable.shown for variable in found]
     shown += [f"{name} of container {text_at(container, 'name', 'container')}" for name, container in added]
     return Injection(pod, tuple(shown))
+
+
+def why_left(pod: dict[str, Json], settings: Injector) -> str:
+    """Why `inject` has nothing to do in ``pod``."""
+    wishes = wishes_of(pod)
+    if wishes.inject is False:
+        return f"annotation {INJECT} says so"
+    spec = mapping_at(pod, "spec", "pod")
+    if wishes.is_injected and _has_one(
+        mappings_at(spec, "initContainers", "spec") + mappings_at(spec, "containers", "spec")
+    ):
+        return "it has its sidecar"
+    return f"no AMQP URL of another host in {', '.join(wishes.env or settings.variables)}"
+
+
+def _has_one(containers: list[Entry]) -> bool:
+    return any(text_at(container, "name", "container") == NAME for container in containers)
 
 
 def _from_elsewhere(containers: list[Entry], wishes: Wishes) -> list[tuple[str, Entry]]:

@@ -114,7 +114,7 @@ class PolicySet:
     @property
     def policies(self) -> tuple[Document, ...]:
         """The documents that select sessions."""
-        return tuple(one for one in self.documents if one.kind in self._by_kind)
+        return tuple([one for one in self.documents if one.kind in self._by_kind])
 
     def documents_of(self, kind: PolicyKind[D, S]) -> tuple[D, ...]:
         """The documents of one kind, sorted by name."""

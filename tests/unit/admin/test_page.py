@@ -114,6 +114,14 @@ async def packed(address: str, content: bytes) -> bytes:
     return await trio.to_thread.run_sync(ask)
 
 
+def test_no_element_has_the_address_of_a_view() -> None:
+    """A browser would scroll to it, past the view's head and below the page's."""
+    markup = (FOLDER / "index.html").read_text()
+    views = set(re.findall(r'<a href="#([a-z]+)"', markup))
+    assert {"denials", "policies"} <= views
+    assert not views & set(re.findall(r' id="([^"]+)"', markup))
+
+
 def test_every_element_that_a_script_looks_for_is_there() -> None:
     markup = (FOLDER / "index.html").read_text()
     there = set(re.findall(r'\bid="([^"]+)"', markup))

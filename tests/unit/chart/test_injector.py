@@ -34,4 +34,4 @@ def test_its_settings(tmp_path: Path) -> None:
 
 def test_a_pod_with_the_charts_sidecar_is_left_as_it_is(tmp_path: Path) -> None:
     text = render_case("application")["application/templates/deployment.yaml"]
-    assert inject_manifests(text, told("injector", tmp_path), file="deployment.yaml") == text
+    assert inject_manifests(text, told("injector", tmp_path), file="deployment.yaml").text == text

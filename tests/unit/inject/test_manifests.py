@@ -52,7 +52,7 @@ spec:
 
 def test_documents_that_make_pods() -> None:
     given_ = f"---\n{SERVICE}---\n{DEPLOYMENT}--- # the end\n{SERVICE}"
-    text = inject_manifests(given_, SETTINGS, file="x")
+    text = inject_manifests(given_, SETTINGS, file="x").text
     # Others are given back letter by letter.
     assert text.startswith(f"---\n{SERVICE}---\n")
     assert text.endswith(f"--- # the end\n{SERVICE}")
@@ -67,7 +67,7 @@ def test_documents_that_make_pods() -> None:
     assert spec["volumes"][0]["configMap"]["defaultMode"] == 0o644
     assert spec["containers"][0]["volumeMounts"][0]["readOnly"] is True
     assert changed["metadata"]["annotations"] == {"since": "2026-11-22", "answer": "no"}
-    assert inject_manifests(text, SETTINGS, file="x") == text
+    assert inject_manifests(text, SETTINGS, file="x").text == text
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_kinds(version: str, kind: str, path: tuple[str, ...]) -> None:
         document = {key: document}
     document |= {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}}
     for item, out in ((document, None), ({"kind": "List", "apiVersion": "v1", "items": [document]}, "items")):
-        changed = json.loads(inject_manifests(json.dumps(item), SETTINGS, file="x"))
+        changed = json.loads(inject_manifests(json.dumps(item), SETTINGS, file="x").text)
         for key in (*([out, 0] if out else []), *path, "spec"):
             changed = changed[key]
         assert [one["name"] for one in changed["initContainers"]] == ["amqpgate"]
@@ -94,7 +94,7 @@ def test_kinds(version: str, kind: str, path: tuple[str, ...]) -> None:
 
 def test_a_kind_of_somebody_else() -> None:
     text = DEPLOYMENT.replace("apps/v1", "example.org/v1")
-    assert inject_manifests(text, SETTINGS, file="x") == text
+    assert inject_manifests(text, SETTINGS, file="x").text == text
 
 
 def test_what_is_wrong_is_told_with_its_place() -> None:
@@ -104,7 +104,7 @@ def test_what_is_wrong_is_told_with_its_place() -> None:
     with pytest.raises(ConfigError, match="hostNetwork") as caught:
         inject_manifests(f"{SERVICE}---\n{broken}", SETTINGS, file="x.yaml")
     assert str(caught.value).startswith(f"x.yaml:{SERVICE.count(chr(10)) + 2}: Deployment shop: ")
-    assert inject_manifests(broken, Injector(on_error="open"), file="x") == broken
+    assert inject_manifests(broken, Injector(on_error="open"), file="x").text == broken
     with pytest.raises(ConfigError) as caught:
         inject_manifests(f"{SERVICE}---\na: [\n", SETTINGS, file="x.yaml")
     assert caught.value.line == SERVICE.count("\n") + 3
@@ -118,6 +118,38 @@ def test_texts_stay_texts(text: str) -> None:
     written = yaml.dump({"a": text}, Dumper=_Dumper, allow_unicode=True)
     assert yaml.load(written, _Loader) == {"a": text}
     assert yaml.safe_load(written) == {"a": text}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ("kind: Pod\nmetadata: [1]\n", "x:1: document.metadata is not a mapping"),
+        ("kind: Pod\nmetadata: {name: {a: 1}}\n", "x:1: metadata.name is not text"),
+        ("kind: List\nitems: {a: b}\n", "x:1: document.items is not a list"),
+        ("kind: List\nitems: &a\n- {kind: List, items: *a}\n", "x:3: not valid YAML: with its aliases"),
+        (f"a: {'[' * 900}\n", "x:1: nested too deeply"),
+        (
+            "a0: &a0 aaaaaaaaaa\n"
+            + "".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]\n" for n in range(9)),
+            "x:6: not valid YAML: with its aliases written out it has over 1048576 letters more",
+        ),
+    ],
+)
+def test_what_is_no_manifest_has_a_place(wrong: str, word: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        inject_manifests(wrong, SETTINGS, file="x")
+    assert word in str(caught.value)
+
+
+def test_aliases_are_written_out() -> None:
+    text = DEPLOYMENT.replace('{name: MODE, value: "y"}', "&mode {name: MODE, value: a}").replace(
+        '{name: OCTAL, value: "0644"}', "*mode"
+    )
+    changed = yaml.safe_load(inject_manifests(text, SETTINGS, file="x").text)
+    assert (
+        changed["spec"]["template"]["spec"]["containers"][0]["env"][1:]
+        == [{"name": "MODE", "value": "a"}] * 2
+    )
 
 
 class TestCommand:
@@ -138,6 +170,32 @@ class TestCommand:
             "app",
             "amqpgate",
         ]
+
+    def test_it_says_who_got_a_sidecar_and_who_did_not(self) -> None:
+        disabled = DEPLOYMENT.replace(
+            "metadata: {labels", "metadata: {annotations: {amqpgate.io/inject: disabled}, labels"
+        ).replace("name: shop, ", "name: kept, ")
+        plain = DEPLOYMENT.replace("amqp:", "redis:").replace("name: shop, ", 'name: "a\\e[2J", ')
+        given_ = f"{SERVICE}---\n{DEPLOYMENT}---\n{disabled}---\n{plain}"
+        result = CliRunner().invoke(main, ["inject"], input=given_)
+        *lines, plain_line, total = result.stderr.splitlines()
+        second = SERVICE.count("\n") + 2
+        third = second + DEPLOYMENT.count("\n") + 1
+        assert lines == [
+            f"<stdin>:{second}: Deployment shop: injected: AMQP_URL of container app",
+            f"<stdin>:{third}: Deployment kept: skipped: annotation amqpgate.io/inject says so",
+        ]
+        assert "Deployment a\\x1b[2J: skipped: no AMQP URL of another host in AMQP_URL, " in plain_line
+        assert total == "amqpgate: 1 injected, 2 skipped; these make no pods: Service 1"
+        again = CliRunner().invoke(main, ["inject"], input=result.stdout)
+        assert "Deployment shop: skipped: it has its sidecar" in again.stderr
+
+    def test_it_says_why_one_that_is_let_in_has_none(self, tmp_path: Path) -> None:
+        (tmp_path / "injector.yaml").write_text("onError: open\n")
+        broken = DEPLOYMENT.replace("    spec:\n      cont", "    spec:\n      hostNetwork: true\n      cont")
+        result = CliRunner().invoke(main, ["inject", "-c", str(tmp_path / "injector.yaml")], input=broken)
+        assert (result.exit_code, result.stdout) == (0, broken)
+        assert "Deployment shop: skipped: the pod has hostNetwork" in result.stderr
 
     @pytest.mark.parametrize(
         ("args", "given_", "word"),

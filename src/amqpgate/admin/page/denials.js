@@ -89,7 +89,7 @@ function draw() {
   if (first > 0) wanted.unshift(...wanted.splice(first, 1));
   byId("denials-gone").hidden = chosen === null || first >= 0 || isMissing;
   setText(byId("denials-count"), decisions.length ? `the last ${count(decisions.length)}` : "");
-  const list = byId("denials");
+  const list = byId("denials-list");
   if (!wanted.length) return nothing(list, decisions.length ? "None of them fits." : "Nothing has been refused.");
   sync(list, wanted.slice(0, SHOWN), sameOf, card, renew);
 }

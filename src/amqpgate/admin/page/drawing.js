@@ -7,6 +7,8 @@ import { isNarrow, keyOf, label, passes, Picture } from "./picture.js";
 const MOST = 300;
 const NEAREST = 0.25;
 const FARTHEST = 4;
+// What a search has found is not smaller: letters of 13 pixels are 10 then.
+const READABLE = 0.8;
 
 const form = byId("graph-form");
 const place = byId("picture");
@@ -31,7 +33,10 @@ export function show(told) {
   draw();
 }
 
-form.addEventListener("input", draw);
+form.addEventListener("input", (event) => {
+  draw();
+  if (event.target !== form.elements.numbers) toFound();
+});
 isNarrow.addEventListener("change", () => {
   drawn = "";
   draw();
@@ -86,7 +91,18 @@ function zoom(to, x = place.clientWidth / 2, y = place.clientHeight / 2) {
   if (by !== 1) place.scrollTo(left, top);
 }
 
-const whole = () => picture && zoom(Math.min(1, (place.clientWidth - 24) / picture.width, (place.clientHeight - 24) / picture.height));
+const fit = () => Math.min(1, (place.clientWidth - 24) / picture.width, (place.clientHeight - 24) / picture.height);
+const whole = () => picture && zoom(fit());
+
+// Whoever looked at all of a large graph, and searches, comes close enough to read what is found, and to the first of it.
+function toFound() {
+  const text = form.elements.text.value.toLowerCase();
+  if (picture === null || !(text || chosenVhost())) return;
+  zoom(Math.max(scale, READABLE, fit()));
+  const first = picture.boxes.find((box) => text && box.text.toLowerCase().includes(text)) ?? picture.boxes[0];
+  const [box, around] = [first.node.getBoundingClientRect(), place.getBoundingClientRect()];
+  place.scrollBy(box.left + box.width / 2 - around.left - place.clientWidth / 2, box.top + box.height / 2 - around.top - place.clientHeight / 2);
+}
 
 byId("graph-closer").addEventListener("click", () => zoom(scale * 1.25));
 byId("graph-farther").addEventListener("click", () => zoom(scale / 1.25));

@@ -24,7 +24,7 @@ export function heard(name, event, again) {
 
 function draw(answer) {
   const cards = [...answer.policies];
-  const place = byId("policies");
+  const place = byId("policies-list");
   sync(
     place,
     cards.length ? [...cards, null] : [null],
