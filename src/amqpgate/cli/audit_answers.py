@@ -65,6 +65,22 @@ def check_answer(options: Options) -> None:
         raise Failure("amqpgate: --format parquet needs --output FILE", WRONG)
 
 
+def check_file(option: str, path: Path) -> None:
+    """Raise ``Failure`` where no file can be written: before hours of work."""
+    if not path.parent.is_dir():
+        why = f"there is no folder {path.parent}"
+    elif path.is_dir():
+        why = "is a folder"
+    elif path.exists() and not path.is_file():
+        # It would be replaced.
+        why = "is not a file"
+    elif not os.access(path.parent, os.W_OK | os.X_OK):
+        why = f"nothing can be written into {path.parent}"
+    else:
+        return
+    raise Failure(f"amqpgate: {option} {path}: {why}", WRONG)
+
+
 def text_form(options: Options) -> Text:
     """That of text."""
     assert options.format != "parquet"

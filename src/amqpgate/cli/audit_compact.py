@@ -123,7 +123,7 @@ def _into_lake(address: TableAddress, keep: timedelta, every: float | None) -> N
         raise Failure(f"amqpgate: {address} is written without Spark: leave out --master and --conf", WRONG)
     # As an address is said: to lineage it is where the tables are.
     with (
-        told(options, str(address), is_table=True) as facts,
+        told(options, str(address)) as facts,
         failing(),
         Console(stderr=True).status("compacting") as status,
     ):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeAlias, cast
 import attrs
 import click
 
-from amqpgate.cli.audit_answers import check_answer, put_frame, put_rows, text_form
+from amqpgate.cli.audit_answers import answer_name, check_answer, check_file, put_frame, put_rows, text_form
 from amqpgate.cli.audit_options import Options
 from amqpgate.cli.audit_source import needed, source_of
 from amqpgate.cli.audit_told import RunFacts, told
@@ -248,9 +248,9 @@ class Running:
         self.step(f"{table.records:,} records of {table.files:,} files")
         return table
 
-    def write(self, frame: DataFrame, zone: tzinfo = UTC, name: str | None = None) -> None:
-        """The answer, where and as the options say; ``name`` is that of a table, if not the verb's."""
-        put_frame(self.options, frame, zone, name)
+    def write(self, frame: DataFrame, zone: tzinfo = UTC) -> None:
+        """The answer, where and as the options say."""
+        put_frame(self.options, frame, zone, self._facts.table)
 
     def write_rows(self, rows: Iterable[Sequence[object]], names: Sequence[str]) -> None:
         """The same for rows that are here already."""
@@ -360,11 +360,12 @@ def until_signal() -> Iterator[Event]:
 
 @contextmanager
 def running(
-    follow: bool = False, *, only_spark: bool = False, output: Path | None = None
+    follow: bool = False, *, only_spark: bool = False, output: Path | None = None, answer: str | None = None
 ) -> Iterator[Running]:
     """Start an engine for a job, or Spark to follow. What a person can act on becomes a ``Failure``.
 
-    ``output``: the folder that it writes, where no option says so.
+    ``output``: the folder that it writes, where no option says so. ``answer``: what its table is called with
+    --to, if not as the verb.
     """
     with needed():
         from amqpgate.pipeline import frames
@@ -372,8 +373,10 @@ def running(
         from amqpgate.pipeline.errors import PipelineError
     options = chosen_options()
     check_answer(options)
+    if options.output is not None and not follow:
+        check_file("--output", Path(options.output))
     with (
-        told(options, None if output is None else str(output)) as facts,
+        told(options, None if output is None else str(output), answer_name(answer)) as facts,
         failing(),
         _progress() as tell,
         ExitStack() as stack,

@@ -105,7 +105,7 @@ def _outputs(facts: RunFacts) -> list[OutputDataset]:
     space, name = named(facts.output)
     if facts.verb == "compact":
         return [OutputDataset(space, f"{name}/{sort}", facets={"schema": _schema(sort)}) for sort in TABLES]
-    return [OutputDataset(space, f"{name}/{facts.verb.replace('-', '_')}" if facts.is_table else name)]
+    return [OutputDataset(space, name if facts.table is None else f"{name}/{facts.table}")]
 
 
 def _schema(sort: Sort) -> schema_dataset.SchemaDatasetFacet:

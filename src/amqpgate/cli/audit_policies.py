@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from amqpgate.cli.audit_answers import check_file
 from amqpgate.cli.audit_job import Running, chosen_options, job, running
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_files import default_access_option
@@ -130,6 +131,8 @@ def recommend(out: Path | None, values: int, templates: int, state: Path | None)
     options = chosen_options()
     if state is not None and (options.since is not None or options.until is not None):
         raise click.UsageError("--state remembers all that it has read: leave out --since and --until")
+    if state is not None:
+        check_file("--state", state)
     with running() as run:
         from amqpgate.pipeline.jobs.recommend import recommend_of, requests_of
         from amqpgate.pipeline.jobs.templates import TemplateBounds

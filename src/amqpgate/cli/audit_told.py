@@ -27,8 +27,8 @@ class RunFacts:
     folder: str
     #: Where its answer goes; None: to standard output.
     output: str | None = None
-    #: Whether that is tables.
-    is_table: bool = False
+    #: The table there that the answer is; None: it is a file, or records that are compacted.
+    table: str | None = None
     engine: str | None = None
     started: datetime = attrs.field(factory=lambda: datetime.now(UTC))
     ended: datetime | None = None
@@ -70,12 +70,14 @@ class _Listener(Protocol):
 
 
 @contextmanager
-def told(options: Options, output: str | None = None, *, is_table: bool = False) -> Iterator[RunFacts]:
-    """A run, told to whom the options name. What cannot be told is a warning: the run goes on."""
+def told(options: Options, output: str | None = None, table: str | None = None) -> Iterator[RunFacts]:
+    """A run, told to whom the options name. What cannot be told is a warning: the run goes on.
+
+    ``table``: what its answer is called with --to.
+    """
     verb = click.get_current_context().info_name or "audit"
-    facts = RunFacts(
-        verb, options.folder, output or options.to or options.output, is_table or bool(options.to)
-    )
+    place = output or options.to or options.output
+    facts = RunFacts(verb, options.folder, place, table if options.to else None)
     listeners = _listeners(options)
     for one in listeners:
         _tell(one, "starts", facts)

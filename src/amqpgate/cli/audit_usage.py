@@ -98,7 +98,7 @@ def usage(
     if by:
         raise click.UsageError("--by needs --price")
     per = per or "hour"
-    with running(follow) as run:
+    with running(follow, answer=f"usage_by_{per}") as run:
         from amqpgate.pipeline.jobs.usage import usage_by
 
         if follow:
@@ -107,15 +107,15 @@ def usage(
             run.follow({"usage": (rows, partial(run.write_batch, f"usage-{per}"))}, folder, every)
         else:
             rows = usage_by(run.read("usage").frame, per, timezone.key)
-            run.write(rows.orderBy("start", "user", "vhost", "exchange"), timezone, f"usage_by_{per}")
+            run.write(rows.orderBy("start", "user", "vhost", "exchange"), timezone)
 
 
 def _charge(price: Path, per: Literal["day", "month"], timezone: ZoneInfo, by: tuple[Payer, ...]) -> None:
     prices = prices_of(price)
-    with running() as run:
+    with running(answer=f"costs_by_{per}") as run:
         from amqpgate.pipeline.jobs.costs import PAYERS, costs
 
         payers = tuple(payer for payer in PAYERS if payer in by) or PAYERS
         usage, events = run.read("usage").frame, run.read_always("events").frame
         rows = costs(usage, events, prices, per, timezone.key, payers, run.options.span)
-        run.write(rows.orderBy("start", *payers), timezone, f"costs_by_{per}")
+        run.write(rows.orderBy("start", *payers), timezone)

@@ -13,7 +13,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Empty, Queue
 from typing import Final
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
 from pyspark import java_gateway
@@ -49,6 +51,10 @@ EMBEDDED_SETTINGS: Final[Mapping[str, str]] = {
 
 #: The start takes half the CPU with these (spec/decisions/0020-pipeline.md).
 _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: Of Spark Connect, where the address has none.
+_CONNECT_PORT: Final = 15002
+#: Seconds that a server has to answer.
+_PATIENCE: Final = 60.0
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
 
 
@@ -112,7 +118,9 @@ def _left_alone() -> Iterator[None]:
 
 def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
     """A session on a server, which has a Java of its own, and settings that only its start may choose."""
+    where = _place(address)
     try:
+        _ensure_answer(address, where)
         session = SparkSession.builder.remote(address).getOrCreate()
         for name, value in settings.items():
             if session.conf.isModifiable(name):
@@ -120,8 +128,39 @@ def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
     except ImportError as error:
         raise PipelineError(f"{error.name} is missing: pip install 'amqpgate[connect]'") from error
     except (PySparkException, RuntimeError) as error:
-        raise PipelineError(f"Spark Connect at {address}: {first_line(error)}") from error
+        raise PipelineError(f"Spark Connect at {where}: {first_line(error)}") from error
     return session
+
+
+def _place(address: str) -> str:
+    """Host and port: what is behind them may have a token."""
+    parts = urlsplit(address)
+    try:
+        port = parts.port or _CONNECT_PORT
+    except ValueError:
+        port = 0
+    if not parts.hostname or not port:
+        raise PipelineError("Spark Connect: --master is not like sc://HOST:PORT")
+    return f"{parts.hostname}:{port}"
+
+
+def _ensure_answer(address: str, where: str) -> None:
+    """Raise ``PipelineError`` where nobody answers. PySpark's client asks again for minutes, in silence."""
+    from grpc import Channel, ChannelConnectivity
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    # With its own builder: a proxy and TLS are as the session's.
+    channel: Channel = DefaultChannelBuilder(address).toChannel()
+    states: Queue[ChannelConnectivity] = Queue()
+    channel.subscribe(states.put, try_to_connect=True)
+    try:
+        while (state := states.get(timeout=_PATIENCE)) != ChannelConnectivity.READY:
+            if state in (ChannelConnectivity.TRANSIENT_FAILURE, ChannelConnectivity.SHUTDOWN):
+                raise PipelineError(f"Spark Connect: nobody answers at {where}")
+    except Empty:
+        raise PipelineError(f"Spark Connect: no answer from {where} in {_PATIENCE:.0f} s") from None
+    finally:
+        channel.close()
 
 
 def _prepare() -> None:

@@ -137,6 +137,12 @@ def test_into_a_file_and_where_nobody_hears_it(
     assert [one["name"] for one in events[1]["outputs"]] == [
         f"{tmp_path / 'lake'}/{sort}" for sort in ("events", "usage")
     ]
+    log.unlink()
+    audit_locally("usage", raw, "--per", "month", "--to", f"delta:{tmp_path / 'answers'}", "--lineage")
+    table = tmp_path / "answers" / "usage_by_month"
+    assert table.is_dir()
+    for line in log.read_text().splitlines():
+        assert [one["name"] for one in json.loads(line)["outputs"]] == [str(table)]
     settings.write_text(
         f"transport: {{type: http, url: 'http://127.0.0.1:{free_port()}', retry: {{total: 0}}}}\n"
     )
