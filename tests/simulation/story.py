@@ -257,13 +257,8 @@ def _with_denials(story: Story, pace: Pace) -> Story:
     if not story.setup.on_deny:
         return story
     random = Random(f"{story.seed}/denials")
-    number = len(story.clients)
     client = attrs.evolve(
-        _client(story.seed, number, random, story.clients[-1].queues, pace),
-        name=f"publisher{number}",
-        kind="publisher",
-        user="mallory",
-        version="0-9-1",
+        _one_more(story, random, "publisher", "mallory", pace),
         confirms=random.choice((0.5, 1.0)),
         secret=random.choice((0.1, 0.4)),
     )
@@ -275,17 +270,18 @@ def _with_breaks(story: Story, pace: Pace) -> Story:
     if story.setup.connections == "own":
         return story
     random = Random(f"{story.seed}/breaks")
-    number = len(story.clients)
     client = attrs.evolve(
-        _client(story.seed, number, random, story.clients[-1].queues, pace),
-        name=f"hostile{number}",
-        kind="hostile",
-        user="eve",
-        version="0-9-1",
+        _one_more(story, random, "hostile", "eve", pace),
         pause=random.choice((2, 20)) * pace.stays,
         weaves=1.0,
     )
     return attrs.evolve(story, clients=[*story.clients, client])
+
+
+def _one_more(story: Story, random: Random, kind: str, user: str, pace: Pace) -> ClientPlan:
+    number = len(story.clients)
+    client = _client(story.seed, number, random, story.clients[-1].queues, pace)
+    return attrs.evolve(client, name=f"{kind}{number}", kind=kind, user=user, version="0-9-1")
 
 
 def _with_tls(story: Story) -> Story:

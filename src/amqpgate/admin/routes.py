@@ -19,8 +19,7 @@ from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, listed, of
 from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.telemetry.answers import JSON, Answers
-from amqpgate.yamldoc import Secret
-from amqpgate.yamldoc.values import nearest
+from amqpgate.yamldoc import Secret, nearest
 
 #: One route.
 State: TypeAlias = "dict[str, JSON]"

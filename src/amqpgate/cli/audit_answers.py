@@ -48,8 +48,11 @@ def put_rows(options: Options, rows: Iterable[Sequence[object]], names: Sequence
         write_rows(names, rows, text_form(options), out)
 
 
-def check_answer(options: Options) -> None:
-    """Raise ``Failure`` where the options say two things, or half of one."""
+def check_answer(options: Options, *, follow: bool = False) -> None:
+    """Raise ``Failure`` where the options say two things, or half of one, or a file that cannot be written.
+
+    ``follow``: the output is a folder, which is made.
+    """
     if options.to is not None:
         from amqpgate.pipeline.lake.address import address_of
 
@@ -63,6 +66,8 @@ def check_answer(options: Options) -> None:
             )
     elif options.format == "parquet" and options.output is None:
         raise Failure("amqpgate: --format parquet needs --output FILE", WRONG)
+    if options.output is not None and not follow:
+        check_file("--output", Path(options.output))
 
 
 def check_file(option: str, path: Path) -> None:

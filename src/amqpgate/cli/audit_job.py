@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeAlias, cast
 import attrs
 import click
 
-from amqpgate.cli.audit_answers import answer_name, check_answer, check_file, put_frame, put_rows, text_form
+from amqpgate.cli.audit_answers import answer_name, check_answer, put_frame, put_rows, text_form
 from amqpgate.cli.audit_options import Options
 from amqpgate.cli.audit_source import needed, source_of
 from amqpgate.cli.audit_told import RunFacts, told
@@ -372,9 +372,7 @@ def running(
         from amqpgate.pipeline.engines import choose
         from amqpgate.pipeline.errors import PipelineError
     options = chosen_options()
-    check_answer(options)
-    if options.output is not None and not follow:
-        check_file("--output", Path(options.output))
+    check_answer(options, follow=follow)
     with (
         told(options, None if output is None else str(output), answer_name(answer)) as facts,
         failing(),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import click
 
-from amqpgate.cli.audit_answers import check_answer, check_file, put_rows
+from amqpgate.cli.audit_answers import check_answer, put_rows
 from amqpgate.cli.audit_job import chosen_options, job, running
 from amqpgate.cli.audit_watch import local_frames, watch_options, watching
 from amqpgate.cli.failures import Failure, reported
@@ -109,8 +109,6 @@ def _of_definitions(target: Target, is_quorum: Callable[[str], bool]) -> list[tu
 
     options = chosen_options()
     check_answer(options)
-    if options.output is not None:
-        check_file("--output", Path(options.output))
     with reported():
         try:
             data = Path(options.folder).read_bytes()

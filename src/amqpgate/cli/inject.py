@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
+from amqpgate.logs import on_one_line
 
 if TYPE_CHECKING:
     from amqpgate.inject import Injector, ManifestOutcome
@@ -87,7 +88,7 @@ def _tell(outcomes: Iterable[ManifestOutcome]) -> None:
 
 def _say(line: str) -> None:
     # Names are of whoever wrote the manifests: none of them steers the terminal.
-    click.echo(line if line.isprintable() else line.encode("unicode_escape").decode("ascii"), err=True)
+    click.echo(on_one_line(line), err=True)
 
 
 @inject.command(short_help="Serve the mutating admission webhook.")

@@ -218,6 +218,7 @@ def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> It
         refuse_later({path: look.versions for path, look in seen.items()})
         skipped = [*skipped_of(seen)]
         held: list[pa.Table] = []
+        size = 0
         names: dict[str, int] = {}
         for path in some:
             if seen[path].why is not None:
@@ -231,9 +232,10 @@ def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> It
             for table in tables:
                 held.append(table)
                 count += len(table)
-                if sum(one.nbytes for one in held) > _MOST_BYTES:
+                size += held[-1].nbytes
+                if size > _MOST_BYTES:
                     yield FileBatch(_sorted(held, sort), names, ())
-                    held, names = [], {}
+                    held, size, names = [], 0, {}
             names[name_of(path)] = count
         if not isinstance(source, str):
             skipped = [Skipped(source.name(one.path), one.why) for one in skipped]
