@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 from amqpgate.pipeline.jobs.graph import Topology
 from amqpgate.pipeline.jobs.picture_page import page
 from amqpgate.pipeline.jobs.report_page import page as report_page
-from amqpgate.pipeline.jobs.report_parts import Picture, Report, Section
+from amqpgate.pipeline.jobs.report_parts import Cell, Picture, Report, ReportTable, Section, Word
+from amqpgate.pipeline.jobs.report_upgrade import HEADS
 from tests.interop.clients.scripts import NODE_MODULES
 from tests.support.browser import browser
 from tests.support.missing import missing
@@ -85,6 +86,26 @@ def test_names_are_text_and_the_keyboard_is_enough(chromium: Browser, tmp_path: 
     # Nor would markup that somebody put in.
     with pytest.raises(Exception, match="TrustedHTML"):
         tab.evaluate("document.body.innerHTML = '<img src=x onerror=window.ran=1>'")
+    tab.context.close()
+
+
+def test_the_widest_table_of_a_report_fits_a_laptop(chromium: Browser, tmp_path: Path) -> None:
+    """With a long name in it, and no word of usual length broken."""
+    name = "exchange-of-the-orders-of-" + "x" * 54
+    lost = "a queue that is neither durable nor exclusive: 541 where transient_nonexcl_queues is denied"
+    row: tuple[Cell, ...] = (
+        *(Word("may-be-lost"), "orders-service", "shop", "queue.declare", name, 1_234_567, NOW, NOW),
+        *(Word(lost), Word("compatibility: transientQueues")),
+    )
+    table = ReportTable(title="What fails, or may fail", heads=HEADS, rows=(row,))
+    section = Section("Before RabbitMQ 4.3", "What fails.", (table,))
+    text = report_page(Report(first=NOW, last=NOW, facts=(), sections=(section,)), "Report")
+    tab = chromium.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    tab.goto(written(tmp_path / "report.html", text))
+    wide = tab.locator(".wide")
+    assert wide.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+    kind = tab.get_by_text("queue.declare")
+    assert kind.evaluate("(one) => one.getClientRects().length") == 1
     tab.context.close()
 
 

@@ -25,9 +25,10 @@ Text = Literal["table", "csv", "json"]
 def put_frame(options: Options, frame: DataFrame, zone: tzinfo = UTC, name: str | None = None) -> None:
     """All rows, where and as the options say. ``name`` is the table's, if not the verb's own."""
     if _is_binary(options):
-        from amqpgate.pipeline.frames import arrow_of
+        from amqpgate.pipeline.frames import reader_of
 
-        _put_table(options, arrow_of(frame), name)
+        with reader_of(frame) as rows:
+            _put_binary(options, rows, name)
         return
     from amqpgate.cli.audit_output import replaced, write
 
@@ -40,7 +41,7 @@ def put_rows(options: Options, rows: Iterable[Sequence[object]], names: Sequence
     if _is_binary(options):
         from amqpgate.pipeline.answers import table_of
 
-        _put_table(options, table_of(names, rows), None)
+        _put_binary(options, table_of(names, rows).to_reader(), None)
         return
     from amqpgate.cli.audit_output import replaced, write_rows
 
@@ -68,6 +69,12 @@ def check_answer(options: Options, *, follow: bool = False) -> None:
         raise Failure("amqpgate: --format parquet needs --output FILE", WRONG)
     if options.output is not None and not follow:
         check_file("--output", Path(options.output))
+
+
+def check_text(options: Options, what: str) -> None:
+    """Raise ``Failure`` where the options ask for rows of an answer that has none: it is one text."""
+    if options.to is not None or options.format != "table":
+        raise Failure(f"amqpgate: {what} is a text and no rows: leave out --format and --to", WRONG)
 
 
 def check_file(option: str, path: Path) -> None:
@@ -101,7 +108,7 @@ def _is_binary(options: Options) -> bool:
     return options.to is not None or options.format == "parquet"
 
 
-def _put_table(options: Options, table: pyarrow.Table, name: str | None) -> None:
+def _put_binary(options: Options, rows: pyarrow.RecordBatchReader, name: str | None) -> None:
     if options.to is not None:
         from amqpgate.pipeline.lake.address import address_of
         from amqpgate.pipeline.lake.answers import replace
@@ -109,15 +116,15 @@ def _put_table(options: Options, table: pyarrow.Table, name: str | None) -> None
 
         address = address_of(options.to)
         assert address is not None
-        replace(open_lake(address), answer_name(name), table)
+        replace(open_lake(address), answer_name(name), rows)
         return
-    import pyarrow.parquet as pq
+    from amqpgate.pipeline.answers import write_parquet
 
     assert options.output is not None
     path = Path(options.output)
     unfinished = path.with_name(f"_{path.name}.{os.getpid()}")
     try:
-        pq.write_table(table, unfinished, compression="zstd", write_page_checksum=True)
+        write_parquet(rows, unfinished)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from amqpgate.cli.audit_job import Running, records_options, running
+from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.audit_topology import topology_of
 from amqpgate.cli.failures import WRONG, Failure
 
@@ -51,8 +52,6 @@ def export(form: Literal["ocsf", "asyncapi"], only: Sort | None, user: str | Non
     if form == "ocsf" and user is not None:
         raise click.UsageError("--user is for --as asyncapi")
     with running() as run:
-        from amqpgate.cli.audit_output import replaced
-
         if form == "asyncapi":
             _write_asyncapi(run, user)
             return
@@ -67,7 +66,6 @@ def export(form: Literal["ocsf", "asyncapi"], only: Sort | None, user: str | Non
 
 
 def _write_asyncapi(run: Running, user: str | None) -> None:
-    from amqpgate.cli.audit_output import replaced
     from amqpgate.pipeline.jobs.asyncapi import asyncapi_of
 
     found = asyncapi_of(topology_of(run), user)

@@ -104,7 +104,7 @@ _RECORDS = (
     _time("--since", help="Records from then on (UTC)."),
     _time("--until", help="Records before then (UTC)."),
     _option("--vhost", metavar="NAME", help="Records of one virtual host."),
-    _option("--output", "-o", metavar="PATH", help="Write there.  [default: standard output]"),
+    _option("--output", "-o", metavar="PATH", help="Write there; - is standard output, the default."),
 )
 _FORMAT = _option(
     "--format",
@@ -165,6 +165,8 @@ def chosen_options() -> Options:
     """What was said to the verb that runs."""
     meta = click.get_current_context().meta
     said = {name: meta[key] for name in Options._fields if (key := f"{__name__}.{name}") in meta}
+    if said.get("output") == "-":
+        said["output"] = None
     return Options(**said)
 
 

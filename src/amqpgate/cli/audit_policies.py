@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from amqpgate.cli.audit_answers import check_file
+from amqpgate.cli.audit_answers import check_file, check_text
 from amqpgate.cli.audit_job import Running, chosen_options, job, running
+from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_files import default_access_option
 from amqpgate.logs import on_one_line
@@ -133,6 +134,8 @@ def recommend(out: Path | None, values: int, templates: int, state: Path | None)
         raise click.UsageError("--state remembers all that it has read: leave out --since and --until")
     if state is not None:
         check_file("--state", state)
+    if out is None:
+        check_text(options, "what is recommended")
     with running() as run:
         from amqpgate.pipeline.jobs.recommend import recommend_of, requests_of
         from amqpgate.pipeline.jobs.templates import TemplateBounds
@@ -144,7 +147,7 @@ def recommend(out: Path | None, values: int, templates: int, state: Path | None)
             requests = run.frame_of(kept.requests)
         found = recommend_of(requests, TemplateBounds(values, templates))
         if out is None:
-            with click.open_file(run.options.output or "-", "w", encoding="utf-8", atomic=True) as file:
+            with replaced(run.options.output) as file:
                 file.write("---\n".join(source.data.decode() for source in found.files))
         else:
             _write_files(found, out)
@@ -228,6 +231,8 @@ def granted(policies: Path, diff: bool, idle: int | None) -> None:
     """
     if idle is not None and not diff:
         raise click.UsageError("--idle needs --diff")
+    if diff:
+        check_text(chosen_options(), "a diff")
     sources = sources_of(policies)
     with running() as run:
         from amqpgate.pipeline.jobs.recommend import granted as granted_
@@ -261,7 +266,7 @@ def _write_smaller(run: Running, sources: Sequence[Source], needed: Needed) -> N
     found = [smaller(source, needed) for source in sources]
     # What is proposed can be loaded.
     build([one.source for one in found])
-    with click.open_file(run.options.output or "-", "w", encoding="utf-8", atomic=True) as out:
+    with replaced(run.options.output) as out:
         for source, one in zip(sources, found, strict=True):
             out.write(diff_of(source, one.source))
     for note in (note for one in found for note in one.notes):

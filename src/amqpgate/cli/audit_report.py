@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from amqpgate.cli.audit_job import Running, last_option, records_options, running
+from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.audit_policies import sources_of
 from amqpgate.cli.audit_prices import price_option, prices_of
 
@@ -56,7 +57,7 @@ def report(policies: Path | None, price: Path | None, last: int, top: int) -> No
         )
         run.step("making the report")
         text = page(report(usage.frame, events.frame, wanted), f"Audit report of {run.options.folder}")
-        with click.open_file(run.options.output or "-", "w", encoding="utf-8", atomic=True) as out:
+        with replaced(run.options.output) as out:
             out.write(text)
 
 

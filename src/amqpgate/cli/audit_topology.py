@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from amqpgate.cli.audit_job import Running, job, running
+from amqpgate.cli.audit_answers import check_text
+from amqpgate.cli.audit_job import Running, chosen_options, job, running
+from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
@@ -70,6 +72,8 @@ def topology(graph: Literal["graphml", "mermaid", "html"] | None) -> None:
     amqpgate audit topology audit --graph html -o topology.html
     amqpgate audit topology audit --vhost shop --graph mermaid
     """
+    if graph is not None:
+        check_text(chosen_options(), f"--graph {graph}")
     with running() as run:
         from amqpgate.pipeline.jobs import picture, picture_page
         from amqpgate.pipeline.jobs.graph import graphml
@@ -96,7 +100,7 @@ def topology(graph: Literal["graphml", "mermaid", "html"] | None) -> None:
             "mermaid": lambda: picture.mermaid(found),
             "html": lambda: picture_page.page(found, _denied(run), title),
         }[graph]()
-        with click.open_file(run.options.output or "-", "w", encoding="utf-8", atomic=True) as out:
+        with replaced(run.options.output) as out:
             out.write(text)
 
 

@@ -141,8 +141,10 @@ def _in_parts(source: str | pa.Buffer) -> pq.ParquetFile:
     """A file whose pages are checked. Of a column there is a page at a time, and a text that repeats is there
     once, in a dictionary: a few bytes can stand for a billion long ones."""
     metadata = pq.read_metadata(source)
-    columns = map(metadata.schema.column, range(len(metadata.schema)))
-    texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    # Of the first row group: the ``schema`` of a footer refers back to it.
+    group = metadata.row_group(0) if metadata.num_row_groups else None
+    columns = map(group.column, range(group.num_columns)) if group else ()
+    texts = [column.path_in_schema for column in columns if column.physical_type == "BYTE_ARRAY"]
     return pq.ParquetFile(
         source,
         metadata=metadata,

@@ -6,11 +6,12 @@ A folder is what the gateway writes (``records``), what ``compact`` makes of it,
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import attrs
 
@@ -46,6 +47,10 @@ OTHER_VHOSTS: Final = "_"
 LOCAL: Final = "file://"
 #: So many files of this machine are looked into at once.
 _AT_ONCE: Final = 4
+#: So many wait for that: each takes 2 KiB meanwhile.
+_WAITING: Final = 1_000
+
+_Found = TypeVar("_Found")
 
 
 @attrs.frozen(kw_only=True)
@@ -183,10 +188,8 @@ def _wanted(path: str, span: Span) -> bool:
 def look_into_all(paths: Iterable[str], sort: Sort, *, widened: bool = False) -> dict[str, Look]:
     """Parquet files of this machine, by the path that starts with file://. Raises ``PipelineError`` for one
     that is gone: what has replaced it would be missing."""
-    here = list(paths)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        looks = pool.map(lambda path: look_into(path.removeprefix(LOCAL), sort, widened=widened), here)
-        found = dict(zip(here, looks, strict=True))
+    look = partial(look_into, sort=sort, widened=widened)
+    found = dict(_of_each(look, list(paths)))
     refuse_gone({path: look.why for path, look in found.items()})
     return found
 
@@ -200,13 +203,17 @@ def refuse_gone(found: Mapping[str, str | None]) -> None:
 def refuse_damaged(paths: Iterable[str]) -> None:
     """Raises ``PipelineError`` if a page of one of these Parquet files of this machine is not as it was
     written."""
-    here = list(paths)
+    for path, why in _of_each(damage, list(paths)):
+        if why is not None:
+            raise PipelineError(f"{path} is damaged: {why}")
+
+
+def _of_each(function: Callable[[str], _Found], paths: Sequence[str]) -> Iterator[tuple[str, _Found]]:
+    """What a function finds in each file, some of them at a time."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = pool.map(lambda path: damage(path.removeprefix(LOCAL)), here)
-        if wrong := next(
-            ((path, why) for path, why in zip(here, found, strict=True) if why is not None), None
-        ):
-            raise PipelineError(f"{wrong[0]} is damaged: {wrong[1]}")
+        for begin in range(0, len(paths), _WAITING):
+            some = paths[begin : begin + _WAITING]
+            yield from zip(some, pool.map(lambda path: function(path.removeprefix(LOCAL)), some), strict=True)
 
 
 def skipped_of(seen: Mapping[str, Look]) -> tuple[Skipped, ...]:

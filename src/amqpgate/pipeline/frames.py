@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from amqpgate.pipeline.kinds import DIGITS, Kind
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 Engine: TypeAlias = Literal["spark", "local"]
 
 _MICROS: Final = {"minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
+#: Rows of an answer of Spark's that are here at a time.
+_PART: Final = 10_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Spark's own threads, which hand over batches of a stream, see the default.
 _ENGINE: Final[ContextVar[Engine]] = ContextVar("engine", default="spark")
@@ -160,6 +163,25 @@ def arrow_of(frame: DataFrame) -> pyarrow.Table:
 
         return arrow(frame)
     return frame.toArrow()
+
+
+@contextmanager
+def reader_of(frame: DataFrame) -> Iterator[pyarrow.RecordBatchReader]:
+    """All rows in the frame's order, of which some are here at a time; times are UTC."""
+    if _ENGINE.get() == "local":
+        from amqpgate.pipeline.local import reader_of as reader
+
+        with reader(frame) as batches:
+            yield batches
+        return
+    import pyarrow
+
+    schema = frame.limit(0).toArrow().schema
+    rows = rows_of(frame)
+    parts = iter(lambda: list(islice(rows, _PART)), [])
+    yield pyarrow.RecordBatchReader.from_batches(
+        schema, (pyarrow.RecordBatch.from_pylist(part, schema) for part in parts)
+    )
 
 
 def rows_of(frame: DataFrame, most: int | None = None) -> Iterator[dict[str, object]]:

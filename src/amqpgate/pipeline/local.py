@@ -65,6 +65,8 @@ def start() -> SqlSession:
         config={
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "true",
+            # Of each small file it would keep 39 KiB. The system has a cache of files.
+            "enable_external_file_cache": "false",
             "temp_directory": f"{tempfile.gettempdir()}/amqpgate-{uuid4().hex}",
         }
     )
@@ -154,9 +156,16 @@ def times_of(frame: DataFrame) -> tuple[str, ...]:
     )
 
 
-def rows_of(frame: DataFrame) -> Iterator[dict[str, object]]:
+@contextmanager
+def reader_of(frame: DataFrame) -> Iterator[pyarrow.RecordBatchReader]:
     """All rows, of which some are here at a time."""
     with cast("SqlFrame", frame).reader(_BATCH) as batches:
+        yield batches
+
+
+def rows_of(frame: DataFrame) -> Iterator[dict[str, object]]:
+    """The same, as Python has them."""
+    with reader_of(frame) as batches:
         for batch in batches:
             yield from batch.to_pylist()
 

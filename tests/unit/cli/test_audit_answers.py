@@ -94,3 +94,31 @@ def test_definitions_are_not_looked_into_either(folder: Path) -> None:
 def test_follow_makes_its_folder(folder: Path) -> None:
     result = run("denials", "--follow", "--state", "state", "-o", "new/alerts")
     assert result.stderr == "amqpgate: no-records: no such file or folder\n"
+
+
+@pytest.mark.parametrize("rows", [("--to", "delta:answers"), ("--format", "csv")])
+@pytest.mark.parametrize(
+    ("verb", "options", "what"),
+    [
+        ("topology", ("--graph", "html"), "--graph html"),
+        ("granted", ("--diff",), "a diff"),
+        ("recommend", (), "what is recommended"),
+    ],
+)
+def test_a_text_is_no_table(verb: str, options: tuple[str, ...], what: str, rows: tuple[str, ...]) -> None:
+    result = run(verb, *options, *rows)
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"amqpgate: {what} is a text and no rows: leave out --format and --to\n",
+    )
+
+
+@pytest.mark.parametrize("verb", ["denials", "topology", "report"])
+def test_a_dash_is_standard_output(verb: str, folder: Path) -> None:
+    pytest.importorskip("duckdb")
+    (folder / "records").mkdir()
+    (folder / "records" / "events.jsonl").touch()
+    command = ["audit", verb, "records", "--engine", "local"]
+    results = [CliRunner().invoke(main, [*command, *more]) for more in ((), ("-o", "-"))]
+    assert results[0].stdout == results[1].stdout != ""
+    assert not (folder / "-").exists()

@@ -255,6 +255,8 @@ def test_nothing_stays_of_the_footer_of_a_file(tmp_path: Path) -> None:
         for _ in range(3):
             assert look_into(str(path), "usage").why is None
             assert damage(str(path)) is None
+            assert len(whole(str(path), "usage")) == len(TABLE)
+            assert is_whole(str(path))
         assert footers() == before
     finally:
         gc.enable()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from amqpgate.pipeline import local
@@ -135,6 +136,18 @@ def test_rows_come_some_at_a_time_while_others_are_asked_for(duck: SqlSession) -
     assert pa.total_allocated_bytes() - before < 1 << 20
     assert values(duck.range(2)) == [0, 1]
     assert next(rows) == {"id": 1}
+
+
+def test_nothing_stays_of_what_was_read_from_files(duck: SqlSession, tmp_path: Path) -> None:
+    """Of each small file it would be tens of KiB."""
+    pq.write_table(pa.table({"user": ["a"]}), tmp_path / "a.parquet")
+    schema = pa.schema([("user", pa.string())])
+    frame = local.files_of(duck, [(f"{tmp_path}/a.parquet", frozenset(schema.names))], schema)
+    assert values(cast("SqlFrame", frame)) == ["a"]
+    kept = duck.connection.execute(
+        "SELECT tag FROM duckdb_memory() WHERE tag = 'EXTERNAL_FILE_CACHE' AND memory_usage_bytes > 0"
+    )
+    assert kept.fetchall() == []
 
 
 def test_memory_is_bounded_and_the_rest_is_where_temporary_files_are(

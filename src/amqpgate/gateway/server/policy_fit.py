@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib.util import find_spec
 
 from amqpgate.config import Settings
@@ -84,15 +85,37 @@ def check_claims(policies: PolicySet, environ: Mapping[str, str]) -> None:
 
 
 def check_policies(settings: Settings, policies: PolicySet, environ: Mapping[str, str]) -> None:
-    """Raises ``ConfigError`` where they name what the settings do not have."""
-    check_routes(settings, policies, environ)
-    check_claims(policies, environ)
+    """Raises ``ConfigError`` where they name what the settings do not have, with all that is missing."""
+    missing: list[ConfigError] = []
+    for check in (
+        partial(check_routes, settings, policies, environ),
+        partial(check_claims, policies, environ),
+        partial(_check_shared, settings, policies),
+    ):
+        try:
+            check()
+        except ConfigError as error:
+            missing += error.all
+    if missing:
+        raise ConfigError.together(missing)
+
+
+def _check_shared(settings: Settings, policies: PolicySet) -> None:
+    """Raises ``ConfigError`` for limits that are shared, and nothing says with whom."""
     if settings.shared_limits is not None:
         return
+    errors = []
     for policy in policies.rates:
-        for limit in policy.spec.limits:
+        written = policies.written.get((policy.kind, policy.metadata.name))
+        for index, limit in enumerate(policy.spec.limits):
             if limit.shared:
-                raise ConfigError(
-                    f"limit {policy.metadata.name}/{limit.id} is shared, and nothing says with whom: "
-                    "add sharedLimits to the configuration"
+                errors.append(
+                    ConfigError(
+                        f"limit {policy.metadata.name}/{limit.id} is shared, and nothing says with whom: "
+                        "add sharedLimits to the configuration",
+                        file=None if written is None else written.file,
+                        line=None if written is None else written.rules[index],
+                    )
                 )
+    if errors:
+        raise ConfigError.together(errors)

@@ -8,6 +8,7 @@ or fetch anything besides (`picture_page`).
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -30,13 +31,16 @@ from amqpgate.pipeline.jobs.report_plots import svg_of
 #: Letters of a text that are shown.
 MOST_LETTERS: Final = 80
 
+#: As much of a word as stays together: letters, or what is written for one.
+_LONG: Final = re.compile(r"(?:&[^;\s]+;|[^\s&]){20}(?=\S)")
+
 _STYLE: Final = """
 :root { --head: #f1f4f8; --series-1: #2b6cb0; --series-2: #c05621; --series-3: #2f855a; --series-4: #b83280;
   --series-5: #b7791f; --series-6: #6b46c1; --series-7: #a0aec0 }
 @media (prefers-color-scheme: dark) {
   :root { --head: #1f2630; --series-1: #63b3ed; --series-2: #f6ad55; --series-3: #68d391; --series-4: #f687b3;
     --series-5: #ecc94b; --series-6: #b794f4; --series-7: #718096 } }
-body { margin: 0 auto; max-width: 1080px; padding: 1rem }
+body { margin: 0 auto; max-width: 1280px; padding: 1rem clamp(.8rem, 3vw, 2rem) }
 h1 { font-size: 1.5rem; margin: .5rem 0 } h2 { margin: 2.5rem 0 .25rem; font-size: 1.2rem }
 h3, figcaption { font-size: 1rem; font-weight: 600; margin: 1.25rem 0 .25rem }
 p { margin: .25rem 0 .5rem; color: var(--soft) } a { color: inherit }
@@ -48,8 +52,8 @@ dt { color: var(--soft); font-size: .85rem } dd { margin: 0; font-size: 1.1rem }
 table { border-collapse: collapse; width: 100%; font-size: .9rem }
 th, td { text-align: start; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
 th { background: var(--head); white-space: nowrap } tr:last-child td { border-bottom: 0 }
-td { overflow-wrap: anywhere; min-width: 7.5rem } .n { text-align: end; white-space: nowrap; min-width: 0 }
-time { white-space: nowrap } i { color: var(--soft) }
+.n { text-align: end; white-space: nowrap }
+time span { white-space: nowrap } i { color: var(--soft) }
 figure { margin: 0 } .plot svg { display: block; min-width: 620px; width: 100%; height: auto }
 ul { list-style: none; display: flex; flex-wrap: wrap; gap: .15rem 1.2rem; padding: 0; margin: .35rem 0;
   font-size: .9rem }
@@ -160,9 +164,9 @@ def _is_number(cell: Cell) -> bool:
 def _cell(cell: Cell) -> str:
     match cell:
         case Word(text):
-            return f"<i>{_own(text)}</i>"
+            return f"<i>{_breakable(_own(text))}</i>"
         case str():
-            return f"<bdi>{_text(cell)}</bdi>"
+            return f"<bdi>{_breakable(_text(cell))}</bdi>"
         case int():
             return f"{cell:,}"
         case float():
@@ -179,6 +183,12 @@ def _cell(cell: Cell) -> str:
             return ", ".join(map(_cell, cell))
 
 
+def _breakable(markup: str) -> str:
+    """The text with places where a word may go on in the next line, if it is long: else it would be broken
+    anywhere, or make its column as wide as itself."""
+    return _LONG.sub(r"\g<0><wbr>", markup)
+
+
 def byte_count(count: int) -> str:
     """In the largest unit (SI) of which there is one."""
     size, unit = float(count), "B"
@@ -190,7 +200,8 @@ def byte_count(count: int) -> str:
 
 
 def _time(time: datetime) -> str:
-    return f"<time>{time.astimezone(UTC):%Y-%m-%d %H:%M}</time>"
+    # A date is broken nowhere, and a row may have the time in its next line.
+    return f"<time>{time.astimezone(UTC):<span>%Y-%m-%d</span> %H:%M}</time>"
 
 
 def _own(text: str) -> str:

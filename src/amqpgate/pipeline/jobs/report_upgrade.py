@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TARGET: Final[Target] = "4.3"
 _NO_USER: Final = Word("(unknown)")
 _NOTHING: Final = Word("nothing yet")
-_HEADS: Final = (
+HEADS: Final = (
     "outcome",
     "user",
     "virtual host",
@@ -50,7 +50,7 @@ def upgrade(usage: DataFrame, events: DataFrame, top: int) -> Section:
 def _table(title: str, rows: list[tuple[Seen, Trouble]], top: int, nothing: str) -> ReportTable:
     return ReportTable(
         title=title,
-        heads=_HEADS,
+        heads=HEADS,
         rows=tuple(_row(one, trouble) for one, trouble in rows[:top]),
         more=max(0, len(rows) - top),
         nothing=nothing,

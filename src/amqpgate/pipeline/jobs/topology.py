@@ -200,7 +200,7 @@ def declarations(events: DataFrame) -> DataFrame:
     latest = (
         changes.withColumn("thing", F.coalesce(thing, F.lit("binding")))
         .groupBy(*_THING, F.when(F.col("operation").endswith("bind"), F.col("arguments")).alias("with"))
-        .agg(F.max_by(said, "time").alias("said"), F.max("time").alias("last"))
+        .agg(F.max_by(said, _moment()).alias("said"), F.max("time").alias("last"))
     )
     return latest.select(
         *_THING,
@@ -211,6 +211,11 @@ def declarations(events: DataFrame) -> DataFrame:
         F.col("said.dead_letters_to").alias("dead_letters_to"),
         F.col("said.alternate").alias("alternate"),
     ).orderBy(F.desc("last"), *_THING)
+
+
+def _moment() -> Column:
+    """When an event was. Those of one microsecond are in the order of their ids, which rise."""
+    return F.struct("time", "record_id")
 
 
 # -- rows to nodes and edges -----------------------------------------------------------------
@@ -231,7 +236,7 @@ def refused(events: DataFrame) -> tuple[tuple[DeniedEdge, ...], int]:
         .groupBy("user", "vhost", "operation", "exchange", "queue", "destination", "routing_key")
         .agg(
             F.count("*").alias("times"),
-            F.max_by(F.struct("policy", "rule"), "time").alias("by"),
+            F.max_by(F.struct("policy", "rule"), _moment()).alias("by"),
             F.max("time").alias("last"),
         )
         .orderBy(

@@ -4,10 +4,13 @@ has both. Alerts are added, each once, by their ids."""
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
 
+from amqpgate.pipeline.answers import TOGETHER
+from amqpgate.pipeline.batches import together
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.lake.table import Conflict, Lake, LakeTable
 from amqpgate.pipeline.lake.writing import add_once, join_small, write
@@ -15,22 +18,25 @@ from amqpgate.pipeline.lake.writing import add_once, join_small, write
 _TRIES: Final = 20
 
 
-def replace(lake: Lake, name: str, rows: pa.Table) -> None:
+def replace(lake: Lake, name: str, rows: pa.RecordBatchReader) -> None:
     """Have these rows and no others. Raises ``PipelineError`` where columns have other types."""
-    rows = _plain(rows)
+    schema = pa.schema([pa.field(field.name, _kind(field.type)) for field in rows.schema])
+    table = _table(lake, name, schema)
+    parts = (part.cast(schema) for part in together(rows, TOGETHER) if len(part))
+    first = next(parts, None)
+    added = [] if first is None else [write(table, chain([first], parts), None)]
     for _ in range(_TRIES):
-        table = _table(lake, name, rows.schema)
         before = table.files()
-        added = [write(table, [rows], None)] if len(rows) else []
         if not added and not before:
             return
         try:
             table.commit(added, before)
         except Conflict:
-            for new in added:
-                table.remove(new.path)
+            table = _table(lake, name, schema)
             continue
         return
+    for new in added:
+        table.remove(new.path)
     raise PipelineError(f"{lake.address}: others changed the table {name} {_TRIES} times: run it again")
 
 
@@ -58,12 +64,8 @@ def _table(lake: Lake, name: str, schema: pa.Schema) -> LakeTable:
     return table
 
 
-def _plain(rows: pa.Table) -> pa.Table:
-    """With the types that both formats have."""
-    return rows.cast(pa.schema([pa.field(field.name, _kind(field.type)) for field in rows.schema]))
-
-
 def _kind(kind: pa.DataType) -> pa.DataType:
+    """One that both formats have."""
     if pa.types.is_large_string(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):

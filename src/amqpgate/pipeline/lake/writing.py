@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import date, datetime
+from itertools import chain
 from operator import attrgetter
 from typing import Final
 
@@ -49,7 +50,7 @@ def write(
             out, schema, compression="zstd", store_schema=False, write_page_checksum=True
         )
         with writer:
-            for part in _and(first, coming):
+            for part in chain([first], coming):
                 fitted = pa.table([part[field.name].cast(field.type) for field in schema], schema)
                 writer.write_table(fitted, row_group_size=_ROW_GROUP)
                 records += len(part)
@@ -165,11 +166,6 @@ def _as_written(field: pa.Field, found: pa.Field) -> pa.Field:
     """The table's column; a text that repeats stays a dictionary until it is written."""
     repeats = pa.types.is_dictionary(found.type) and pa.types.is_string(field.type)
     return field.with_type(found.type) if repeats else field
-
-
-def _and(first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield first
-    yield from others
 
 
 class _Bounds:

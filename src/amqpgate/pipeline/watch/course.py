@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,8 +34,9 @@ from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 if TYPE_CHECKING:
     from amqpgate.pipeline.watch.alert import Alert
 
-#: Of a backlog, so many files make a batch.
+#: Of a backlog, so many files make a batch, and no more once they have so many bytes in memory.
 _FILES: Final = 200
+_BYTES: Final = 256 << 20
 #: Seconds between tries to deliver, at first and at most.
 _SOON, _LATER = 1.0, 60.0
 
@@ -139,15 +141,21 @@ class AlertCourse:
         """Do one batch: that of a process that died, or the next. False: there is nothing to do."""
         pending = _read(self.state / "pending.json", Pending)
         if pending is None or pending.number <= self._number:
-            files = {sort: self._with_new(sort) for sort in self.watch.sorts}
-            if files == {sort: self._files.get(sort, {}) for sort in files} and not self.watch.is_due(now):
+            taken = {sort: self._taken(sort, self._new(sort), _BYTES) for sort in self.watch.sorts}
+            if not any(names for names, _ in taken.values()) and not self.watch.is_due(now):
                 return False
+            files = {
+                sort: offset_of([*names_of(self._files.get(sort, {})), *names])
+                for sort, (names, _) in taken.items()
+            }
             pending = Pending(self._number + 1, now.isoformat(), files)
             _write(self.state / "pending.json", pending)
+        else:
+            taken = {sort: self._taken(sort, self._unread(sort, pending)) for sort in self.watch.sorts}
         batch = Batch(
             pending.number,
             datetime.fromisoformat(pending.now),
-            {sort: self._records(sort, pending.files[sort]) for sort in self.watch.sorts},
+            {sort: records for sort, (_, records) in taken.items()},
         )
         alerts = self.watch.step(batch)
         if alerts:
@@ -157,19 +165,30 @@ class AlertCourse:
         _write(self.state / "state.json", Done(self._number, self._files, self.watch.dump()))
         return True
 
-    def _with_new(self, sort: Sort) -> Offset:
-        known = self._files.get(sort, {})
+    def _new(self, sort: Sort) -> list[str]:
+        """The next files, by their names below the folder."""
         if (files := local_files(self.folder)) is None:
             raise PipelineError(f"{self.folder} is not of this machine, or mounted")
         root = str(Path(self.folder.removeprefix(LOCAL)).absolute())
-        new = new_names((f"{LOCAL}{path}" for path in files), root, sort, known)
-        return offset_of([*names_of(known), *new[:_FILES]])
+        known = self._files.get(sort, {})
+        return new_names((f"{LOCAL}{path}" for path in files), root, sort, known)[:_FILES]
 
-    def _records(self, sort: Sort, files: Offset) -> pa.Table:
-        """Those of new files, which are in the span. A file is taken whole or not at all."""
-        schema = arrow_schema(TABLES[sort])
-        tables = [schema.empty_table()]
-        for name in sorted(set(names_of(files)).difference(names_of(self._files.get(sort, {})))):
+    def _unread(self, sort: Sort, pending: Pending) -> list[str]:
+        """The files of a batch that is under way."""
+        return sorted(set(names_of(pending.files[sort])).difference(names_of(self._files.get(sort, {}))))
+
+    def _taken(
+        self, sort: Sort, names: Sequence[str], enough: float = math.inf
+    ) -> tuple[list[str], pa.Table]:
+        """Files up to so many bytes of records, and those records of them that are in the span. A file is
+        taken whole or not at all."""
+        tables = [arrow_schema(TABLES[sort]).empty_table()]
+        taken = []
+        size = 0
+        for name in names:
+            if size >= enough:
+                break
+            taken.append(name)
             path = str(Path(self.folder.removeprefix(LOCAL)).absolute() / name)
             look = look_into(path, sort, most=MOST_OF_GATEWAYS)
             if max(look.versions, default=0) > SCHEMA_VERSION:
@@ -178,8 +197,9 @@ class AlertCourse:
             if isinstance(found, str):
                 self.tell(f"skipped: {path}: {found}")
             else:
+                size += found.nbytes
                 tables.append(self._within(found, sort))
-        return pa.concat_tables(tables)
+        return taken, pa.concat_tables(tables)
 
     def _within(self, records: pa.Table, sort: Sort) -> pa.Table:
         if self.span.since is not None:

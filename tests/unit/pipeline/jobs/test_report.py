@@ -203,7 +203,7 @@ def test_the_verb_writes_one_file_and_tells_what_it_could_not_read(
     result = CliRunner().invoke(main, ["audit", "report", *words])
     assert result.exit_code == 0, result.output
     assert f"skipped: file://{cut}: is cut off" in result.stderr
-    text = out.read_text()
+    text = out.read_text().replace("<wbr>", "")
     assert "<h1>Audit report of /" in text
     assert f"<bdi>{cut.relative_to(tmp_path / 'raw')}</bdi></td><td><bdi>is cut off" in text
     assert "There are no records before 2026-11-30 00:00" in text

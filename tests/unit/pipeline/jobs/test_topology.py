@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from amqpgate.pipeline.jobs import topology as job
 from amqpgate.pipeline.jobs.graph import Topology
-from amqpgate.pipeline.jobs.topology import refused, topology
+from amqpgate.pipeline.jobs.topology import declarations, refused, topology
 from amqpgate.pipeline.reading import schema
 from amqpgate.records import Event, Usage
+from tests.support.audit_plans import Plans
 from tests.support.audit_records import START, event, table_of, usage
 
 
@@ -170,3 +171,14 @@ def test_what_there_is_no_room_for_is_counted(spark: SparkSession, monkeypatch: 
     found = told(spark, [usage("id", START, number, exchange=f"x{number}") for number in range(1, 6)])
     assert [one.messages for one in found.edges] == [4, 5]
     assert found.left_out == 3
+
+
+def test_of_one_microsecond_the_later_id_is_later(plans: Plans) -> None:
+    """Whichever file comes first."""
+    events = [
+        event("g-2", "topology", START, vhost="/", operation="queue.delete", queue="q"),
+        event("g-1", "topology", START, vhost="/", operation="queue.declare", queue="q"),
+    ]
+    for order in (events, events[::-1]):
+        (row,) = plans.rows(declarations, "events", order)
+        assert row.is_there is False

@@ -18,7 +18,7 @@ from amqpgate.pipeline.lake.address import address_of
 from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.watch import course as module
 from amqpgate.pipeline.watch.alert import Alert
-from amqpgate.pipeline.watch.course import AlertCourse, AlertSink, Stopped, Undelivered
+from amqpgate.pipeline.watch.course import AlertCourse, AlertSink, Batch, Stopped, Undelivered
 from amqpgate.pipeline.watch.denied import Denied
 from tests.support.audit_records import START, event, table_of, write
 
@@ -124,6 +124,28 @@ def test_who_dies_tells_the_same_again(tmp_path: Path, monkeypatch: pytest.Monke
     assert sorted((row["user"], row["value"]) for row in told) == [("a", 3), ("b", 5)]
     assert len({row["id"] for row in told}) == 2
     assert {id_ for ids in sink.told for id_ in ids} == {row["id"] for row in told}
+
+
+def test_a_backlog_is_taken_up_to_so_many_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who dies amid the first batch takes the same files again, however much that may be by then."""
+    raw, late = tmp_path / "raw", START + 30 * MINUTE
+    for name in "abc":
+        refuse(raw, name, START)
+    users: list[list[str]] = []
+
+    def step(_: Denied, batch: Batch) -> list[Alert]:
+        users.append(batch.records["events"]["user"].to_pylist())
+        if len(users) == 1:
+            raise Crash
+        return []
+
+    monkeypatch.setattr(Denied, "step", step)
+    monkeypatch.setattr(module, "_BYTES", 1 + table_of("events", [event("a-0", "denied", START)]).nbytes)
+    with pytest.raises(Crash):
+        run(course(raw, tmp_path / "state"), late)
+    monkeypatch.setattr(module, "_BYTES", 1)
+    assert run(course(raw, tmp_path / "state"), late, late) == [True, True]
+    assert users == [["a", "b"], ["a", "b"], ["c"]]
 
 
 def test_a_sink_that_refuses_is_asked_again(tmp_path: Path) -> None:

@@ -1,0 +1,33 @@
+"""What engines name otherwise is the same."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from amqpgate.pipeline import frames
+from amqpgate.pipeline.jobs.denials import denials
+from amqpgate.pipeline.jobs.usage import usage_by
+from tests.support.audit_plans import Plans
+from tests.support.audit_records import START, event, usage
+
+
+def test_answers_come_as_arrow_some_rows_at_a_time(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With times that are UTC, and lists; also if there are none."""
+    monkeypatch.setattr(frames, "_PART", 2)
+    hours = [usage(f"g-{hour}", START + timedelta(hours=hour), hour, user="a") for hour in range(5)]
+    refused = [event(f"g-{number}", "denied", START, user=f"u{number}") for number in range(3)]
+    with frames.engine(plans.name):
+        rows = usage_by(plans.frame("usage", hours), "hour").orderBy("start")
+        with frames.reader_of(rows) as reader:
+            table = reader.read_all()
+        assert table["start"].to_pylist() == [START + timedelta(hours=hour) for hour in range(5)]
+        assert pa.types.is_timestamp(table.schema.field("start").type)
+        assert table["published"].to_pylist() == list(range(5))
+        with frames.reader_of(denials(plans.frame("events", refused))) as reader:
+            (row,) = reader.read_all().to_pylist()
+        assert (row["times"], sorted(row["users"]), row["last"]) == (3, ["u0", "u1", "u2"], START)
+        with frames.reader_of(rows.limit(0)) as reader:
+            assert (len(reader.read_all()), reader.schema.names) == (0, table.schema.names)
