@@ -118,7 +118,8 @@ def test_kills_lose_nothing_and_double_nothing(place: str, tmp_path: Path) -> No
     """A kill -9 at twelve moments of the work, the last one comes through."""
     raw = tmp_path / "raw"
     month = Traffic(services=3).usage(20_000, span=timedelta(days=5))
-    write(raw, "usage", month, per_file=100)
+    # Several batches of files: who is killed behind the first has more to do.
+    write(raw, "usage", month, per_file=20)
     command = [sys.executable, "-m", "amqpgate", "audit", "compact", str(raw), place]
     killed = 0
     for number in range(12):

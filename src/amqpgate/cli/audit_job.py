@@ -444,7 +444,8 @@ def _start_spark(
     tell("starting Spark")
     with needed():
         from amqpgate.pipeline import spark
+        from amqpgate.pipeline.engines import is_large
     # It ends with this process.
-    session = spark.start(options.master, options.settings)
+    session = spark.start(options.master, options.settings, is_long=is_large(source))
     stack.enter_context(spark.explained("Spark"))
     return Running(options, session, source, tell, facts)

@@ -33,8 +33,13 @@ def choose(
         return asked
     if is_sparks or is_submitted() or (files is None and isinstance(folder, str)):
         return "spark"
-    size = sum(map(_size, files or ())) if isinstance(folder, str) else folder.size
-    return "local" if size <= MOST_LOCAL else "spark"
+    return "spark" if is_large(folder) else "local"
+
+
+def is_large(folder: str | RecordSource) -> bool:
+    """Whether there is more than `MOST_LOCAL`; never of a folder that only a Spark elsewhere reads."""
+    size = sum(map(_size, local_files(folder) or ())) if isinstance(folder, str) else folder.size
+    return size > MOST_LOCAL
 
 
 def _size(path: Path) -> int:

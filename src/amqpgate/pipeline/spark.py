@@ -49,8 +49,10 @@ EMBEDDED_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.partitions": "16",
 }
 
-#: The start takes half the CPU with these (spec/decisions/0020-pipeline.md).
-_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: The start takes half the CPU with the first, and each million records twice as much
+#: (spec/decisions/0020-pipeline.md).
+_SHORT: Final = "-XX:TieredStopAtLevel=1"
+_JVM: Final = "-XX:+UseSerialGC"
 #: Of Spark Connect, where the address has none.
 _CONNECT_PORT: Final = 15002
 #: Seconds that a server has to answer.
@@ -58,10 +60,13 @@ _PATIENCE: Final = 60.0
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
 
 
-def start(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+def start(
+    master: str | None = None, settings: Mapping[str, str] | None = None, *, is_long: bool = False
+) -> SparkSession:
     """A session on that master; without one on spark-submit's if that started this process, else embedded.
 
-    ``settings`` are Spark's own, and go before those of this module. Raises ``PipelineError`` where there is
+    ``settings`` are Spark's own, and go before those of this module. ``is_long``: Java, if it is embedded, is
+    to be fast after half a minute rather than at the start. Raises ``PipelineError`` where there is
     no Java, or no such master.
     """
     chosen = chosen_master(master)
@@ -74,7 +79,8 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
         return _connect(str(chosen), wanted | dict(settings or {}))
     if not is_submitted() and SparkSession.getActiveSession() is None:
         _prepare()
-        wanted["spark.driver.extraJavaOptions"] = f"{_JVM} -Dlog4j2.configurationFile={_LOG.as_uri()}"
+        options = (_JVM, *(() if is_long else (_SHORT,)), f"-Dlog4j2.configurationFile={_LOG.as_uri()}")
+        wanted["spark.driver.extraJavaOptions"] = " ".join(options)
     builder = SparkSession.builder.appName("amqpgate audit")
     if chosen is not None:
         builder = builder.master(chosen)
