@@ -175,6 +175,21 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
+    def compose_mapping_node(self, anchor: dict[str, yaml.Node]) -> yaml.MappingNode:
+        """A mapping. Of a key that is there twice one value would be gone without a word."""
+        node = super().compose_mapping_node(anchor)
+        keys: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in keys:
+                raise yaml.MarkedYAMLError(
+                    problem=f"key '{key.value}' is given twice", problem_mark=key.start_mark
+                )
+            keys.add(key.value)
+        return node
+
+
 class _Dumper(yaml.SafeDumper):
     """No anchors; quotes around whatever any reader of YAML 1.1 or 1.2 could take for no text."""
 

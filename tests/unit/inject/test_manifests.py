@@ -128,6 +128,7 @@ def test_texts_stay_texts(text: str) -> None:
         ("kind: List\nitems: {a: b}\n", "x:1: document.items is not a list"),
         ("kind: List\nitems: &a\n- {kind: List, items: *a}\n", "x:3: not valid YAML: with its aliases"),
         (f"a: {'[' * 900}\n", "x:1: nested too deeply"),
+        ("kind: Pod\nspec:\n  x: 1\n  y: {}\n  x: 2\n", "x:5: not valid YAML: key 'x' is given twice"),
         (
             "a0: &a0 aaaaaaaaaa\n"
             + "".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]\n" for n in range(9)),
