@@ -174,7 +174,6 @@ class _Loader(yaml.SafeLoader):
             )
         return node
 
-
     def compose_mapping_node(self, anchor: dict[str, yaml.Node]) -> yaml.MappingNode:
         """A mapping. Of a key that is there twice one value would be gone without a word."""
         node = super().compose_mapping_node(anchor)

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from amqpgate.pipeline import local_reading, reading
 from amqpgate.pipeline.frames import engine, rows_of
+from amqpgate.pipeline.jobs.preflight import seen
+from amqpgate.pipeline.jobs.recommend import recommend
+from amqpgate.pipeline.jobs.report import Wanted, report
+from amqpgate.pipeline.jobs.report_page import page
 from amqpgate.pipeline.local_frames import SqlSession
 from amqpgate.records import TABLES, Event, Record, Sort, Usage
 from tests.support.audit_oracle import Oracle
 from tests.support.audit_records import START, event, lines, table_of, usage
-from tests.unit.pipeline.test_engines import FRAMES, sorted_rows
+from tests.unit.pipeline.test_engines import FRAMES, POLICY, sorted_rows
 from tests.unit.pipeline.test_oracle import LAST, checks
 
 if TYPE_CHECKING:
@@ -111,6 +115,26 @@ def test_what_is_null_changes_no_answer(duck: SqlSession, used: list[Usage], eve
         frames = read(duck, local_reading.read, folder)
         found = {name: check(*frames) for name, check in checks(month, Oracle(month)).items() if name in _ANY}
     assert {name: some for name, some in found.items() if some} == {}
+
+
+@settings(
+    max_examples=8,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(used=USAGE, events=EVENTS)
+@example(used=[usage("u", START, arguments="{cut", more_keys="{cut", client="5")], events=[])
+def test_no_record_keeps_a_verb_from_its_answer(
+    duck: SqlSession, used: list[Usage], events: list[Event]
+) -> None:
+    with TemporaryDirectory() as folder, engine("local"):
+        written(Path(folder), used, events)
+        frames = read(duck, local_reading.read, folder)
+        for of in FRAMES.values():
+            list(rows_of(of(*frames)))
+        page(report(*frames, Wanted(candidate=[POLICY])), "")
+        recommend(frames[0])
+        seen(*frames)
 
 
 # Of Spark an example takes a minute.

@@ -7,13 +7,13 @@ these values; where more than `TemplateBounds.values` values were seen under one
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import attrs
 
+from amqpgate.pipeline.jobs.requests import told_in
 from amqpgate.pipeline.jobs.templates import DEFAULT, TemplateBounds, Why
 from amqpgate.policy.engine.matching import variables_in
 from amqpgate.policy.engine.scalars import number_of, words_of
@@ -39,10 +39,8 @@ class ProposedArguments:
 
 
 def arguments_of(text: str) -> ProposedArguments:
-    """Those of a record. Raises ``ValueError`` for JSON that is none."""
-    table = json.loads(text)
-    if not isinstance(table, dict):
-        raise ValueError(f"expected a table: {text}")
+    """Those of a record; none where JSON in it is none."""
+    table = told_in(text) or {}
     return ProposedArguments(tuple(sorted(table)), tuple(sorted(_values_of(table))))
 
 

@@ -12,14 +12,13 @@ Judged are access policies. Limits, transforms and routes decide nothing here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from amqpgate.pipeline.jobs.requests import more_keys_of
+from amqpgate.pipeline.jobs.requests import more_keys_of, told_in
 from amqpgate.policy import (
     OPERATIONS,
     Operation,
@@ -70,8 +69,16 @@ class Judgement:
     rule: str
 
 
+#: Of a record with JSON that is none, which no gateway writes.
+_UNREADABLE: Final = Judgement("depends", None, "unreadable")
+
+
+class _UnreadableError(Exception):
+    """JSON in a record is none."""
+
+
 def principal_of(row: Mapping[str, object]) -> Principal:
-    """Who asks. Raises ``ValueError`` for JSON that is none."""
+    """Who asks. Raises ``_UnreadableError``."""
     tls, client, token = row.get("tls"), row.get("client"), _text(row.get("token"))
     said = {} if token is None else _table(token)
     return Principal(
@@ -89,7 +96,7 @@ def principal_of(row: Mapping[str, object]) -> Principal:
 def operation_of(row: Mapping[str, object], principal: Principal) -> Operation:
     """What is asked for, as the gateway has judged it.
 
-    A template stands for every key that it catches. Raises ``ValueError`` for JSON that is none.
+    A template stands for every key that it catches. Raises ``_UnreadableError``.
     """
     arguments = row["arguments"]
     return Operation(
@@ -112,9 +119,9 @@ def _text(value: object) -> str | None:
 
 
 def _table(text: str) -> dict[str, object]:
-    table = json.loads(text)
-    if not isinstance(table, dict):
-        raise ValueError(f"expected a table: {text}")
+    table = told_in(text)
+    if table is None:
+        raise _UnreadableError
     return table
 
 
@@ -151,7 +158,13 @@ class Judge:
         self._sessions: dict[tuple[object, ...], tuple[Principal, _Session]] = {}
 
     def answer(self, row: Mapping[str, object]) -> Judgement:
-        """The answer to what the row asks for. Raises ``ValueError`` for JSON that is none."""
+        """The answer to what the row asks for; that it depends where JSON in it is none."""
+        try:
+            return self._answer(row)
+        except _UnreadableError:
+            return _UNREADABLE
+
+    def _answer(self, row: Mapping[str, object]) -> Judgement:
         key = (row.get("session"), *(row.get(name) for name in PRINCIPAL))
         known = self._sessions.get(key)
         if known is None:

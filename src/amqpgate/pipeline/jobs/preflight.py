@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from amqpgate.pipeline.frames import F
+from amqpgate.pipeline.jobs.requests import told_in
 from amqpgate.pipeline.jobs.topology import folded_name
 from amqpgate.policy.tools.preflight import (
     LARGEST_BODY,
@@ -148,7 +149,7 @@ def _seen(row: Row, is_quorum: Callable[[str], bool]) -> Seen:
             amqp_version=row.amqp_version or "",
             frame_max=row.frame_max or 0,
             becomes_quorum=kind.startswith("queue.") and is_quorum(name),
-            arguments=json.loads(row.arguments) if row.arguments else {},
+            arguments=told_in(row.arguments or "{}") or {},
         ),
         user=row.user,
         times=row.times,

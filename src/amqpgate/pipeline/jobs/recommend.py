@@ -275,10 +275,14 @@ def uses_of(row: SimpleNamespace) -> Iterator[Use]:
     """What a row of `folded` says, its times in seconds, and the publishes that it leads to."""
     first, last = (datetime.fromtimestamp(seconds, UTC) for seconds in (row.first, row.last))
     evidence = Evidence(row.requests, row.messages, first, last, row.kinds)
+    # What an operation does not have no gateway writes, and no rule may name.
+    has = OPERATIONS[row.operation].attributes
     key_name = routing_key = None
     key_why: templates.Why = "seen"
     is_pattern = row.routing_key_is_template or row.any_key or OPERATIONS[row.operation].binds
-    if row.key_shape is not None and _names_queues(row.operation, row.exchange) and not is_pattern:
+    if "routing_key" not in has:
+        pass
+    elif row.key_shape is not None and _names_queues(row.operation, row.exchange) and not is_pattern:
         key_name = _name(row.key_shape, row.key_count, row.key_same)
     elif row.key_shape is not None and row.key_count:
         routing_key = templates.words_from_shape(row.key_shape, row.key_same, wild=is_pattern)
@@ -293,10 +297,10 @@ def uses_of(row: SimpleNamespace) -> Iterator[Use]:
         vhost=row.vhost,
         operation=row.operation,
         evidence=evidence,
-        exchange=row.exchange,
-        destination=row.destination,
+        exchange=row.exchange if "exchange" in has else None,
+        destination=row.destination if "destination" in has else None,
         queue=_name(row.queue_shape, row.queue_count, row.queue_same)
-        if row.queue_shape is not None
+        if row.queue_shape is not None and "queue" in has
         else None,
         routing_key=routing_key,
         key_name=key_name,

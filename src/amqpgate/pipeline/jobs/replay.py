@@ -53,7 +53,8 @@ def replay(
     after = judged(requests, candidate, "after", default_access)
     if against is None:
         columns = {"verdict": "before", "policy": "before_policy", "rule": "before_rule"}
-        return after.withColumnsRenamed(columns).drop("policy_digest")
+        before = after.withColumnsRenamed(columns).drop("policy_digest")
+        return before.withColumn("before", F.coalesce("before", F.lit("depends")))
     return judged(after, against, "before", default_access).drop(*_RECORDED)
 
 

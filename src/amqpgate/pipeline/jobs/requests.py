@@ -22,20 +22,34 @@ if TYPE_CHECKING:
 #: What is summed up per request.
 SUMS = ("requests", "messages", "bytes", "first", "last")
 
+#: What the parser says of texts that are none, and of a thousand brackets.
+_NO_JSON: Final = (ValueError, RecursionError)
+
 #: The column that `keys_apart` adds: null for what was asked, else one of these.
 FURTHER: Final = "further"
 KNOWN: Final = "known"
 UNKNOWN: Final = "unknown"
 
 
+def told_in(text: str) -> dict[str, object] | None:
+    """The table that a column has as JSON; None where it has another thing, which no gateway writes."""
+    try:
+        table = json.loads(text)
+    except _NO_JSON:
+        return None
+    return table if isinstance(table, dict) else None
+
+
 def more_keys_of(text: object) -> list[str | None]:
-    """The further routing keys of a record; None for those that it does not tell. Raises ``ValueError``."""
+    """The further routing keys of a record; None for those that it does not tell."""
     if not isinstance(text, str):
         return []
-    keys = json.loads(text)
-    if not isinstance(keys, list) or not all(key is None or isinstance(key, str) for key in keys):
-        raise ValueError(f"expected a list of routing keys: {text}")
-    return keys
+    try:
+        keys = json.loads(text)
+    except _NO_JSON:
+        return [None]
+    is_known = isinstance(keys, list) and all(key is None or isinstance(key, str) for key in keys)
+    return keys if is_known else [None]
 
 
 def keys_apart(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
