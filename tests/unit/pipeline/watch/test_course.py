@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from amqpgate.cli.audit_sinks import TableSink
+from amqpgate.pipeline.contract import whole
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import Span
 from amqpgate.pipeline.lake.address import address_of
@@ -129,8 +130,9 @@ def test_who_dies_tells_the_same_again(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_backlog_is_taken_up_to_so_many_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who dies amid the first batch takes the same files again, however much that may be by then."""
     raw, late = tmp_path / "raw", START + 30 * MINUTE
-    for name in "abc":
-        refuse(raw, name, START)
+    first, *_ = (refuse(raw, name, START) for name in "abc")
+    found = whole(str(first), "events")
+    assert not isinstance(found, str)
     users: list[list[str]] = []
 
     def step(_: Denied, batch: Batch) -> list[Alert]:
@@ -140,7 +142,7 @@ def test_a_backlog_is_taken_up_to_so_many_bytes(tmp_path: Path, monkeypatch: pyt
         return []
 
     monkeypatch.setattr(Denied, "step", step)
-    monkeypatch.setattr(module, "_BYTES", 1 + table_of("events", [event("a-0", "denied", START)]).nbytes)
+    monkeypatch.setattr(module, "_BYTES", 1 + found.nbytes)
     with pytest.raises(Crash):
         run(course(raw, tmp_path / "state"), late)
     monkeypatch.setattr(module, "_BYTES", 1)
