@@ -444,8 +444,8 @@ def _start_spark(
     tell("starting Spark")
     with needed():
         from amqpgate.pipeline import spark
-        from amqpgate.pipeline.engines import is_large
+        from amqpgate.pipeline.engines import is_long
     # It ends with this process.
-    session = spark.start(options.master, options.settings, is_long=is_large(source))
+    session = spark.start(options.master, options.settings, is_long=is_long(source))
     stack.enter_context(spark.explained("Spark"))
     return Running(options, session, source, tell, facts)

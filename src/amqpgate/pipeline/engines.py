@@ -13,8 +13,11 @@ from amqpgate.pipeline.places import local_files
 if TYPE_CHECKING:
     from amqpgate.pipeline.folders import RecordSource
 
-#: Files of at most so many bytes are looked at in this process: some millions of records in Parquet.
-MOST_LOCAL: Final = 256 << 20
+#: Files of at most so many bytes are looked at in this process: 70 million records in Parquet. Of 50 million
+#: each verb takes a third of the CPU that it takes on Spark, or less (`python -m tests.bench.pipeline`).
+MOST_LOCAL: Final = 2 << 30
+#: With more, Spark's Java has the time to become fast: 10 million records take the same CPU either way.
+_MOST_SHORT: Final = 256 << 20
 
 
 def choose(
@@ -33,13 +36,16 @@ def choose(
         return asked
     if is_sparks or is_submitted() or (files is None and isinstance(folder, str)):
         return "spark"
-    return "spark" if is_large(folder) else "local"
+    return "local" if _size_of(folder) <= MOST_LOCAL else "spark"
 
 
-def is_large(folder: str | RecordSource) -> bool:
-    """Whether there is more than `MOST_LOCAL`; never of a folder that only a Spark elsewhere reads."""
-    size = sum(map(_size, local_files(folder) or ())) if isinstance(folder, str) else folder.size
-    return size > MOST_LOCAL
+def is_long(folder: str | RecordSource) -> bool:
+    """Whether a job over that folder takes Spark half a minute; never of one that only others read."""
+    return _size_of(folder) > _MOST_SHORT
+
+
+def _size_of(folder: str | RecordSource) -> int:
+    return sum(map(_size, local_files(folder) or ())) if isinstance(folder, str) else folder.size
 
 
 def _size(path: Path) -> int:

@@ -54,6 +54,8 @@ def explained(files: Iterable[str] = ()) -> Iterator[None]:
         yield
     except (duckdb.Error, pyarrow.ArrowException, OSError) as error:
         why = str(error).partition("\n")[0]
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise PipelineError(f"{why}: use --engine spark") from error
         damaged = next((path for path in files if not is_whole(path.removeprefix("file://"))), None)
         raise PipelineError(why if damaged is None else f"{damaged} is damaged: {why}") from error
 

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from amqpgate.pipeline import local, local_reading, reading
-from amqpgate.pipeline.engines import MOST_LOCAL, choose, is_large
+from amqpgate.pipeline.engines import MOST_LOCAL, choose, is_long
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import Span
 from amqpgate.pipeline.frames import engine, rows_of
@@ -264,11 +264,11 @@ def test_size_and_options_choose_the_engine(tmp_path: Path) -> None:
     assert choose(str(tmp_path), "auto", is_sparks=True) == "spark"
     assert choose(str(tmp_path), "spark") == "spark"
     assert choose("s3a://bucket/audit", "auto") == "spark"
-    assert not is_large(str(tmp_path))
-    assert not is_large("s3a://bucket/audit")
+    assert not is_long(str(tmp_path))
+    assert not is_long("s3a://bucket/audit")
     with (tmp_path / "large.json").open("wb") as file:
         file.truncate(MOST_LOCAL)
-    assert is_large(str(tmp_path))
+    assert is_long(str(tmp_path))
     assert choose(str(tmp_path), "auto") == "spark"
     assert choose(str(tmp_path), "local") == "local"
 

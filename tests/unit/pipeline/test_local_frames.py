@@ -14,6 +14,7 @@ import pytest
 
 from amqpgate.pipeline import local
 from amqpgate.pipeline import local_functions as F
+from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.local_columns import Window
 from amqpgate.pipeline.local_frames import SqlFrame, SqlSession
 
@@ -136,6 +137,14 @@ def test_rows_come_some_at_a_time_while_others_are_asked_for(duck: SqlSession) -
     assert pa.total_allocated_bytes() - before < 1 << 20
     assert values(duck.range(2)) == [0, 1]
     assert next(rows) == {"id": 1}
+
+
+def test_who_needs_more_memory_than_there_is_hears_of_the_other_engine() -> None:
+    session = local.start()
+    session.connection.execute("SET memory_limit = '10 MB'")
+    with pytest.raises(PipelineError, match="use --engine spark"), local.explained():
+        session.connection.execute("SELECT list(range) FROM range(10000000)").fetchall()
+    session.stop()
 
 
 def test_nothing_stays_of_what_was_read_from_files(duck: SqlSession, tmp_path: Path) -> None:
