@@ -12,6 +12,7 @@ from amqpgate.cli.audit_answers import check_text
 from amqpgate.cli.audit_job import Running, chosen_options, job, running
 from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.logs import on_one_line
 
 if TYPE_CHECKING:
     from attrs import AttrsInstance
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from amqpgate.pipeline.jobs.graph import DeniedEdge, Node, NodeKind, Topology
 
 
+#: So many virtual hosts are named.
+_NAMED = 5
 _EDGES = ("source", "kind", "target", "messages", "bytes", "last", "keys")
 _DRIFT = ("change", "what", "source", "target", "messages")
 _UNUSED = ("kind", "vhost", "name", "target", "key", "declared", "why")
@@ -159,7 +162,10 @@ def blast_radius(queue: str | None, exchange: str | None, user: str | None) -> N
 def _near(found: Topology, failing: Node) -> str:
     from amqpgate.yamldoc import nearest
 
-    return nearest(failing.name, [node.name for node in found.nodes if node.kind == failing.kind])
+    alike = [node for node in found.nodes if node.kind == failing.kind]
+    if there := sorted(node.vhost for node in alike if node.name == failing.name):
+        return on_one_line(f"; there is one in {', '.join(there[:_NAMED])}: say --vhost")
+    return on_one_line(nearest(failing.name, [node.name for node in alike]))
 
 
 @click.command(short_help="What came and went between two days.")

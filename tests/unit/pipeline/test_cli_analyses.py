@@ -155,6 +155,16 @@ def test_topology_in_all_its_forms(raw: Path, tmp_path: Path) -> None:
     assert "</th></tr></thead>\n<tbody><tr>" in (tmp_path / "t.html").read_text()
 
 
+def test_a_queue_of_another_virtual_host_is_found(tmp_path: Path) -> None:
+    got = {"operation": "basic.get-ok", "queue": "q", "exchange": None, "routing_key": None, "verdict": None}
+    records = [usage(vhost, START, user="a", vhost=vhost, **got) for vhost in ("shop", "a\x1b")]
+    write(tmp_path, "usage", table_of("usage", records))
+    found = audit_locally("blast-radius", tmp_path, "--queue", "q")
+    assert found.stderr == (
+        "amqpgate: there is no queue q in / in these records; there is one in a\\x1b, shop: say --vhost\n"
+    )
+
+
 def test_unused_blast_radius_and_drift(raw: Path) -> None:
     (row,) = rows(audit("unused", raw, "--format", "csv"))
     assert (row["kind"], row["name"], row["declared"]) == ("queue", "unread", "2026-11-02T00:00:00Z")
