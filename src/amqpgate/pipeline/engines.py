@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from amqpgate.pipeline.folders import RecordSource
 
 #: Files of at most so many bytes are looked at in this process: 70 million records in Parquet. Of 50 million
-#: each verb takes a third of the CPU that it takes on Spark, or less (`python -m tests.bench.pipeline`).
+#: each verb takes a sixth to two fifths of the CPU that it takes on Spark (`python -m tests.bench.pipeline`).
 MOST_LOCAL: Final = 2 << 30
 #: With more, Spark's Java has the time to become fast: 10 million records take the same CPU either way.
 _MOST_SHORT: Final = 256 << 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
 from datetime import timedelta
 from pathlib import Path
 
@@ -159,8 +160,9 @@ def test_a_queue_of_another_virtual_host_is_found(tmp_path: Path) -> None:
     got = {"operation": "basic.get-ok", "queue": "q", "exchange": None, "routing_key": None, "verdict": None}
     records = [usage(vhost, START, user="a", vhost=vhost, **got) for vhost in ("shop", "a\x1b")]
     write(tmp_path, "usage", table_of("usage", records))
-    found = audit_locally("blast-radius", tmp_path, "--queue", "q")
-    assert found.stderr == (
+    with pytest.raises(subprocess.CalledProcessError) as raised:
+        audit_locally("blast-radius", tmp_path, "--queue", "q")
+    assert raised.value.stderr == (
         "amqpgate: there is no queue q in / in these records; there is one in a\\x1b, shop: say --vhost\n"
     )
 
