@@ -280,18 +280,17 @@ def uses_of(row: SimpleNamespace) -> Iterator[Use]:
     key_name = routing_key = None
     key_why: templates.Why = "seen"
     is_pattern = row.routing_key_is_template or row.any_key or OPERATIONS[row.operation].binds
-    if "routing_key" not in has:
-        pass
-    elif row.key_shape is not None and _names_queues(row.operation, row.exchange) and not is_pattern:
-        key_name = _name(row.key_shape, row.key_count, row.key_same)
-    elif row.key_shape is not None and row.key_count:
-        routing_key = templates.words_from_shape(row.key_shape, row.key_same, wild=is_pattern)
+    key_shape = row.key_shape if "routing_key" in has else None
+    if key_shape is not None and _names_queues(row.operation, row.exchange) and not is_pattern:
+        key_name = _name(key_shape, row.key_count, row.key_same)
+    elif key_shape is not None and row.key_count:
+        routing_key = templates.words_from_shape(key_shape, row.key_same, wild=is_pattern)
         if row.key_count < 0:
             key_why = "keys"
         elif row.key_count > _PIECES or None in row.key_same[: row.key_count]:
             key_why = "ids"
-    elif row.key_shape is not None:
-        routing_key = templates.words_of(row.key_shape, wild=is_pattern)
+    elif key_shape is not None:
+        routing_key = templates.words_of(key_shape, wild=is_pattern)
     use = Use(
         user=row.user,
         vhost=row.vhost,
