@@ -130,6 +130,21 @@ def begin_of(window: str) -> Column:
     return F.col(window if _ENGINE.get() == "local" else f"{window}.start")
 
 
+def in_parts(
+    frame: DataFrame,
+    time: str,
+    plan: Callable[[DataFrame], DataFrame],
+    merge: Callable[[DataFrame], DataFrame],
+) -> DataFrame:
+    """What a plan makes of the frame, whose rows are sums over whole minutes of ``time``. DuckDB makes it of
+    some records at a time where they are many, and ``merge`` has the rows of all these parts."""
+    if _ENGINE.get() == "local":
+        from amqpgate.pipeline.local import in_parts as parts
+
+        return parts(frame, time, plan, merge)
+    return plan(frame)
+
+
 @contextmanager
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
     """The frame, computed once. For what is much smaller than the records."""

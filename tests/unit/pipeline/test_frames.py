@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
 import pyarrow as pa
 import pytest
 
-from amqpgate.pipeline import frames
+from amqpgate.pipeline import frames, local
 from amqpgate.pipeline.jobs.denials import denials
 from amqpgate.pipeline.jobs.usage import usage_by
+from amqpgate.pipeline.local_frames import SqlSession
 from tests.support.audit_plans import Plans
-from tests.support.audit_records import START, event, usage
+from tests.support.audit_records import START, Traffic, event, usage
 
 
 def test_answers_come_as_arrow_some_rows_at_a_time(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +33,28 @@ def test_answers_come_as_arrow_some_rows_at_a_time(plans: Plans, monkeypatch: py
         assert (row["times"], sorted(row["users"]), row["last"]) == (3, ["u0", "u1", "u2"], START)
         with frames.reader_of(rows.limit(0)) as reader:
             assert (len(reader.read_all()), reader.schema.names) == (0, table.schema.names)
+
+
+@pytest.mark.parametrize(
+    ("per", "zone"),
+    [("minute", "UTC"), ("hour", "UTC"), ("day", "UTC"), ("day", "Asia/Kathmandu"), ("month", "UTC")],
+)
+def test_sums_over_parts_of_the_time_are_those_over_all(
+    per: Literal["minute", "hour", "day", "month"],
+    zone: str,
+    duck: SqlSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No minute is in two parts, and peaks are those of whole minutes."""
+    records = Traffic(services=3, keys=2).usage(
+        3_100, start=START - timedelta(minutes=25), span=timedelta(hours=1)
+    )
+    with frames.engine("local"):
+        frame = local.frame_of(duck, records)
+        whole = sorted(map(str, frames.rows_of(usage_by(frame, per, zone))))
+        monkeypatch.setattr(local, "MOST_TOGETHER", 700)
+        parts = []
+        computed = local.computed
+        monkeypatch.setattr(local, "computed", lambda part: parts.append(computed(part)) or parts[-1])
+        assert sorted(map(str, frames.rows_of(usage_by(frame, per, zone)))) == whole
+    assert len(parts) == 5

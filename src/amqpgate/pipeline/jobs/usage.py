@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from amqpgate.pipeline.frames import F, begin_of, local_begin_of, window
+from amqpgate.pipeline.frames import F, begin_of, in_parts, local_begin_of, window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,6 +23,7 @@ _SENT: Final = ("basic.publish",)
 _GOT: Final = ("basic.deliver", "basic.get-ok", "basic.return")
 _WHO: Final = ("user", "vhost", "exchange")
 _SUMS: Final = ("published", "published_bytes", "delivered", "delivered_bytes", "refused")
+_PEAKS: Final = ("peak_messages_per_second", "peak_bytes_per_second")
 
 
 def usage_by(
@@ -32,6 +34,16 @@ def usage_by(
     A record counts where its window began. Days and months are those of the time zone. ``usage`` may be a
     stream with a watermark for ``window_start``, but for months and for other zones than UTC.
     """
+    return in_parts(usage, "window_start", partial(_usage_by, per=per, zone=zone), _together)
+
+
+def _together(parts: DataFrame) -> DataFrame:
+    """One row of several that parts of the time have, each with whole minutes."""
+    sums = [F.sum(name).alias(name) for name in _SUMS]
+    return parts.groupBy("start", *_WHO).agg(*sums, *(F.max(name).alias(name) for name in _PEAKS))
+
+
+def _usage_by(usage: DataFrame, per: Literal["minute", "hour", "day", "month"], zone: str) -> DataFrame:
     refused = F.coalesce(F.col("verdict") == "deny", F.lit(False))
     sent, got = F.col("operation").isin(*_SENT), F.col("operation").isin(*_GOT)
     # Each step of a plan costs DuckDB's frames as much as thousands of records: there are as few as can be.
