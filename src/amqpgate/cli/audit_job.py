@@ -371,7 +371,7 @@ def running(
     """
     with needed():
         from amqpgate.pipeline import frames
-        from amqpgate.pipeline.engines import choose
+        from amqpgate.pipeline.engines import choose, is_long
         from amqpgate.pipeline.errors import PipelineError
     options = chosen_options()
     check_answer(options, follow=follow)
@@ -388,8 +388,11 @@ def running(
         engine = choose(source, options.engine, is_sparks=is_sparks)
         stack.enter_context(frames.engine(engine))
         facts.runs_on(engine)
-        start = _start_local if engine == "local" else _start_spark
-        yield start(options, source, tell, stack, facts)
+        if engine == "local":
+            yield _start_local(options, source, tell, stack, facts)
+        else:
+            # What is followed is never read as a whole.
+            yield _start_spark(options, source, tell, stack, facts, is_long=not follow and is_long(source))
 
 
 @contextmanager
@@ -440,12 +443,13 @@ def _start_spark(
     tell: Callable[[str], None],
     stack: ExitStack,
     facts: RunFacts,
+    *,
+    is_long: bool,
 ) -> Running:
     tell("starting Spark")
     with needed():
         from amqpgate.pipeline import spark
-        from amqpgate.pipeline.engines import is_long
     # It ends with this process.
-    session = spark.start(options.master, options.settings, is_long=is_long(source))
+    session = spark.start(options.master, options.settings, is_long=is_long)
     stack.enter_context(spark.explained("Spark"))
     return Running(options, session, source, tell, facts)
