@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 from amqpgate.pipeline import frames, local
+from amqpgate.pipeline.contract import LATEST
 from amqpgate.pipeline.jobs.denials import denials
 from amqpgate.pipeline.jobs.usage import usage_by
 from amqpgate.pipeline.local_frames import SqlSession
 from tests.support.audit_plans import Plans
-from tests.support.audit_records import START, Traffic, event, usage
+from tests.support.audit_records import START, Traffic, event, table_of, usage
 
 
 def test_answers_come_as_arrow_some_rows_at_a_time(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,3 +59,13 @@ def test_sums_over_parts_of_the_time_are_those_over_all(
         monkeypatch.setattr(local, "computed", lambda part: parts.append(computed(part)) or parts[-1])
         assert sorted(map(str, frames.rows_of(usage_by(frame, per, zone)))) == whole
     assert len(parts) == 5
+
+
+def test_a_time_far_away_is_in_the_last_part(duck: SqlSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The latest that a record may have; the end of no part is later."""
+    monkeypatch.setattr(local, "MOST_TOGETHER", 2)
+    times = [START, START + timedelta(minutes=1), LATEST - timedelta(minutes=1)]
+    with frames.engine("local"):
+        frame = local.frame_of(duck, table_of("usage", [usage(f"g-{at}", at, 1, user="a") for at in times]))
+        rows = usage_by(frame, "minute").orderBy("start")
+        assert [row["start"] for row in frames.rows_of(rows)] == times
