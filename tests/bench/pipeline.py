@@ -41,13 +41,12 @@ JOBS = {
     "topology": ("topology", "--format", "csv", "--output", "OUT/topology.csv"),
     "anomalies": ("anomalies", "--last", "12", "--until", "UNTIL", "--output", "OUT/anomalies.txt"),
     "report": ("report", "--output", "OUT/report.html"),
-    "compact": ("compact", "OUT/table"),
-    "compact again": ("compact", "OUT/table"),
+    "compact": ("compact", "OUT/table-ENGINE"),
+    "compact again": ("compact", "OUT/table-ENGINE"),
     "compact to delta": ("compact", "delta:OUT/delta"),
     "compact to iceberg": ("compact", "iceberg:OUT/iceberg"),
 }
-#: Only one engine has them.
-SPARKS = ("compact", "compact again")
+#: They need no engine.
 LOCALS = ("compact to delta", "compact to iceberg")
 
 _SUMS = """
@@ -188,10 +187,10 @@ def command_of(job: str, engine: str, folder: str, out: str) -> list[str] | None
         sql = f"COPY ({PLAIN[job].replace('FOLDER', folder)}) TO '{out}/plain.csv'"
         script = f"import duckdb; duckdb.sql(\"SET TimeZone = 'UTC'\"); duckdb.sql({sql!r})"
         return [sys.executable, "-c", script]
-    if job in (SPARKS if engine == "local" else LOCALS):
+    if engine == "spark" and job in LOCALS:
         return None
     until = f"{START + timedelta(days=int(Path(folder).name.removesuffix('m'))):%Y-%m-%d}"
-    verb, *args = [_filled(word, {"OUT": out, "UNTIL": until}) for word in JOBS[job]]
+    verb, *args = [_filled(word, {"OUT": out, "UNTIL": until, "ENGINE": engine}) for word in JOBS[job]]
     how = ["--master", MASTER] if engine == "spark" else [] if job in LOCALS else ["--engine", "local"]
     return [sys.executable, "-m", "amqpgate", "audit", verb, folder, *args, *how]
 

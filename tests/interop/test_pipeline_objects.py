@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from amqpgate.pipeline.compact import compact
+from amqpgate.pipeline import local_compact
+from amqpgate.pipeline.compact import compact as compact_with_spark
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.objects import Objects
 from amqpgate.pipeline.reading import Span, read
@@ -117,22 +119,31 @@ def test_one_object_of_lines(
     assert read(spark, objects("s3://lines/a.jsonl")[0], "usage").records == 2
 
 
+@pytest.mark.parametrize("engine", ["spark", "local"])
 def test_compact_copies_what_is_new(
-    swift: Swift, spark: SparkSession, tmp_path: Path, objects: Callable[[str], tuple[Objects, list[str]]]
+    swift: Swift,
+    spark: SparkSession,
+    tmp_path: Path,
+    objects: Callable[[str], tuple[Objects, list[str]]],
+    engine: str,
 ) -> None:
-    raw, table = tmp_path / "raw", tmp_path / "table"
+    raw, table, place = tmp_path / "raw", tmp_path / "table", f"compacted/{engine}"
+    compact = partial(compact_with_spark, spark) if engine == "spark" else local_compact.compact
     write(raw, "usage", Traffic(services=2).usage(300), per_file=100)
-    swift.upload(raw, "compacted/audit")
-    first = compact(spark, objects("s3://compacted/audit")[0], table)
-    assert {done.sort: (done.files, done.records) for done in first} == {"usage": (3, 300), "events": (0, 0)}
+    (raw / "pod.jsonl").write_text("\n".join(lines("usage", [usage("line", START)])) + "\nno\n")
+    swift.upload(raw, place)
+    first = compact(objects(f"s3://{place}")[0], table)
+    assert {done.sort: (done.files, done.records) for done in first} == {"usage": (4, 301), "events": (1, 0)}
+    assert [each.path for each in first[1].skipped] == [f"s3://{place}/pod.jsonl"]
     write(raw, "usage", table_of("usage", [usage("late", START)]), gateway="gate-1")
-    swift.upload(raw, "compacted/audit")
-    again, told = objects("s3://compacted/audit")
+    swift.upload(raw, place)
+    again, told = objects(f"s3://{place}")
     shutil.rmtree(again.into)
-    second = compact(spark, again, table)
-    assert {done.sort: (done.files, done.records) for done in second} == {"usage": (1, 1), "events": (0, 0)}
-    assert len(told) == 1
-    assert read(spark, str(table), "usage").records == 301
+    second = compact(again, table)
+    assert {done.sort: (done.files, done.records) for done in second} == {"usage": (2, 1), "events": (1, 0)}
+    # One is new, and lines are read each time; Spark has their copy for both sorts.
+    assert len(told) == (2 if engine == "spark" else 3)
+    assert read(spark, str(table), "usage").records == 302
 
 
 def test_what_cannot_be_read_is_named(

@@ -11,29 +11,28 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+import attrs
 import click
 
 from amqpgate.cli.audit_job import (
-    chosen_options,
+    engine_option,
     every_option,
-    failing,
     follow_option,
     name_skipped,
-    running,
     spark_options,
+    starting,
     until_signal,
 )
-from amqpgate.cli.audit_source import needed, source_of
-from amqpgate.cli.audit_told import told
+from amqpgate.cli.audit_source import needed
 from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from amqpgate.cli.audit_job import Batch
-    from amqpgate.pipeline.folders import Compacted
+    from amqpgate.cli.audit_job import Batch, Running, Starting
+    from amqpgate.pipeline.contract import Skipped
+    from amqpgate.pipeline.folders import Compacted, RecordSource
     from amqpgate.pipeline.lake.address import TableAddress
-    from amqpgate.pipeline.lake.table import Lake
     from amqpgate.records import Sort
 
 #: Seconds between looks for files that no version of a table needs.
@@ -42,6 +41,7 @@ _EXPIRY: Final = 86_400.0
 
 @click.command(short_help="Make a table of few files of the raw records.")
 @spark_options
+@engine_option(help="local is this process, without Spark; auto is local for what this machine reads.")
 @click.argument("table", metavar="TABLE")
 @click.option(
     "--keep",
@@ -59,11 +59,12 @@ def compact(table: str, keep: int, follow: bool, every: float) -> None:
     Each record is in it once, however often this runs, and late ones are in their day. All verbs can read
     TABLE instead of FOLDER, at every moment. It is a folder of this machine, or one that it has mounted.
 
-    Or TABLE is a place for tables that others read, too, and Spark is not needed: delta:FOLDER,
+    Or TABLE is a place for tables that others read, too, and Spark is not used: delta:FOLDER,
     delta:s3://BUCKET/PREFIX, iceberg:FOLDER, or iceberg://CATALOG/NAMESPACE for a catalogue of pyiceberg's
     settings. Events and usage are tables there, with a part for each day.
 
-    With --follow it goes on until Ctrl-C, and adds what came by then at each interval. It reads Parquet only.
+    With --follow it goes on until Ctrl-C, and adds what came by then at each interval. Spark then reads
+    Parquet only.
 
     \b
     amqpgate audit compact /var/lib/amqpgate/audit /srv/audit
@@ -89,81 +90,106 @@ def compact(table: str, keep: int, follow: bool, every: float) -> None:
 
 
 def _into_folder(table: Path, every: float | None) -> None:
-    with running(every is not None, only_spark=True, output=table) as run:
-        from amqpgate.pipeline.compact import add, compact, locked
-        from amqpgate.pipeline.folders import refuse_overlap
-        from amqpgate.records import TABLES
-
-        if every is None:
-            run.step("compacting")
-            done = compact(run.spark, run.folder, table)
-            run.has_compacted(done)
-            _tell(done)
+    with needed():
+        from amqpgate.pipeline.engines import choose, is_long
+        from amqpgate.pipeline.local_compact import compact
+    with starting(output=str(table)) as job:
+        source, asked, is_sparks = job.source(), job.options.engine, job.options.is_sparks
+        if choose(source, asked, is_sparks=is_sparks, is_any_size=True) == "local":
+            is_followed = every is not None
+            _here(job, every, lambda now, tell: compact(now, table, tell, is_followed=is_followed))
             return
+        run = job.on_spark(source, is_long=every is None and is_long(source))
+        if every is None:
+            _tell(job, _with_spark(run, table))
+        else:
+            _follow_with_spark(run, table, every)
 
-        def add_to(sort: Sort, batch: DataFrame, _number: int) -> None:
-            add(batch, table, sort)
 
-        streams: dict[str, tuple[DataFrame, Batch]] = {
-            sort: (run.stream_parts(sort), partial(add_to, sort)) for sort in TABLES
-        }
-        refuse_overlap(run.options.folder, table)
-        with locked(table):
-            run.follow(streams, table, every)
+def _with_spark(run: Running, table: Path) -> list[Compacted]:
+    from amqpgate.pipeline.compact import compact
+
+    run.step("compacting")
+    return compact(run.spark, run.folder, table)
+
+
+def _follow_with_spark(run: Running, table: Path, every: float) -> None:
+    from amqpgate.pipeline.compact import add
+    from amqpgate.pipeline.compacted import locked
+    from amqpgate.pipeline.folders import refuse_overlap
+    from amqpgate.records import TABLES
+
+    def add_to(sort: Sort, batch: DataFrame, _number: int) -> None:
+        add(batch, table, sort)
+
+    streams: dict[str, tuple[DataFrame, Batch]] = {
+        sort: (run.stream_parts(sort), partial(add_to, sort)) for sort in TABLES
+    }
+    refuse_overlap(run.folder, table)
+    with locked(table):
+        run.follow(streams, table, every)
 
 
 def _into_lake(address: TableAddress, keep: timedelta, every: float | None) -> None:
-    """In this process, once or until a signal."""
-    from rich.console import Console
-
-    from amqpgate.pipeline.lake.opening import open_lake
-
-    options = chosen_options()
-    if options.master is not None or options.settings:
-        raise Failure(f"amqpgate: {address} is written without Spark: leave out --master and --conf", WRONG)
+    with needed():
+        from amqpgate.pipeline.lake.compacting import compact_into, expire
+        from amqpgate.pipeline.lake.opening import open_lake
     # As an address is said: to lineage it is where the tables are.
-    with (
-        told(options, str(address)) as facts,
-        failing(),
-        Console(stderr=True).status("compacting") as status,
-    ):
+    with starting(output=str(address)) as job:
+        if job.options.is_sparks or job.options.engine == "spark":
+            what = "--engine spark, --master and --conf"
+            raise Failure(f"amqpgate: {address} is written without Spark: leave out {what}", WRONG)
         lake = open_lake(address)
-        if every is None:
-            done = _once(lake, status.update)
-            for one in done:
-                facts.has_read(one)
-            _tell(done)
-            _expire(lake, keep)
-            return
-        status.update(f"following {options.folder}; Ctrl-C ends it")
         expired = -_EXPIRY
-        with until_signal() as signalled:
-            while not signalled.is_set():
-                done = _once(lake, status.update)
-                _tell(one for one in done if one.records or one.skipped)
-                if monotonic() - expired >= _EXPIRY:
-                    _expire(lake, keep)
-                    expired = monotonic()
-                signalled.wait(every)
+
+        def forget() -> None:
+            nonlocal expired
+            if monotonic() - expired >= _EXPIRY:
+                if gone := expire(lake, datetime.now(UTC) - keep):
+                    click.echo(f"{gone:,} files of old versions removed")
+                expired = monotonic()
+
+        _here(job, every, partial(compact_into, lake), forget)
 
 
-def _once(lake: Lake, tell: Callable[[str], None]) -> list[Compacted]:
-    from amqpgate.pipeline.lake.compacting import compact_into
+def _here(
+    job: Starting,
+    every: float | None,
+    compact: Callable[[str | RecordSource, Callable[[str], None]], list[Compacted]],
+    after: Callable[[], None] = lambda: None,
+) -> None:
+    """In this process, once or until a signal."""
+    job.facts.runs_on("local")
+    if every is None:
+        _tell(job, compact(job.source(), job.tell))
+        after()
+        return
+    with until_signal() as signalled:
 
-    options = chosen_options()
-    with ExitStack() as stack:
-        return compact_into(lake, source_of(options.folder, None, stack, tell), tell)
+        def tell(text: str) -> None:
+            # What is half done is done again the next time.
+            if signalled.is_set():
+                raise InterruptedError
+            job.tell(text)
+
+        named: set[Skipped] = set()
+        while not signalled.is_set():
+            with ExitStack() as stack:
+                done = compact(job.source(stack), tell)
+            new = [
+                attrs.evolve(one, skipped=tuple(each for each in one.skipped if each not in named))
+                for one in done
+            ]
+            named.update(each for one in new for each in one.skipped)
+            _tell(job, [one for one in new if one.records or one.skipped])
+            after()
+            job.tell(f"following {job.options.folder}; Ctrl-C ends it")
+            signalled.wait(every)
 
 
-def _expire(lake: Lake, keep: timedelta) -> None:
-    from amqpgate.pipeline.lake.compacting import expire
-
-    if gone := expire(lake, datetime.now(UTC) - keep):
-        click.echo(f"{gone:,} files of old versions removed")
-
-
-def _tell(done: Iterable[Compacted]) -> None:
+def _tell(job: Starting, done: Iterable[Compacted]) -> None:
     for one in done:
+        job.facts.has_read(one)
         name_skipped(one.skipped)
         click.echo(
             f"{one.sort}: {one.files:,} new files read, {one.records:,} records added, "

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from amqpgate.pipeline.contract import Skipped
-    from amqpgate.pipeline.folders import Compacted, RecordSource, RecordTable, Span
+    from amqpgate.pipeline.folders import RecordSource, RecordTable, Span
     from amqpgate.pipeline.following import Skips
     from amqpgate.pipeline.local_frames import SqlSession
     from amqpgate.records import Sort
@@ -93,12 +93,12 @@ _SPARK = (
         help="Send events of OpenLineage, as OPENLINEAGE_URL or openlineage.yml say.",
     ),
 )
-_ENGINE = _option(
-    "--engine",
-    type=click.Choice(["auto", "local", "spark"]),
-    default="auto",
-    show_default=True,
-    help="local is DuckDB in this process, for what fits on one machine; auto goes by size.",
+#: Each verb adds its ``help``.
+engine_option = partial(
+    _option, "--engine", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True
+)
+_ENGINE = engine_option(
+    help="local is DuckDB in this process, for what fits on one machine; auto goes by size."
 )
 _RECORDS = (
     _time("--since", help="Records from then on (UTC)."),
@@ -215,11 +215,6 @@ class Running:
     def read_always(self, sort: Sort) -> RecordTable:
         """The same, whenever they were."""
         return self._read(sort, attrs.evolve(self.options.span, since=None, until=None))
-
-    def has_compacted(self, done: Iterable[Compacted]) -> None:
-        """Records that were read, and are in a table now."""
-        for one in done:
-            self._facts.has_read(one)
 
     def frame_of(self, table: pyarrow.Table) -> DataFrame:
         """Rows that are here, for the engine."""
@@ -360,39 +355,82 @@ def until_signal() -> Iterator[Event]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def running(
-    follow: bool = False, *, only_spark: bool = False, output: Path | None = None, answer: str | None = None
-) -> Iterator[Running]:
-    """Start an engine for a job, or Spark to follow. What a person can act on becomes a ``Failure``.
+@attrs.frozen
+class Starting:
+    """A job that has no engine yet."""
 
-    ``output``: the folder that it writes, where no option says so. ``answer``: what its table is called with
-    --to, if not as the verb.
+    options: Options
+    facts: RunFacts
+    #: Tells a terminal which step it is at.
+    tell: Callable[[str], None]
+    _stack: ExitStack
+
+    def source(self, stack: ExitStack | None = None) -> str | RecordSource:
+        """The records that the options name, as they are now. Copies are gone with the stack, or the job."""
+        return source_of(self.options.folder, self.options.master, stack or self._stack, self.tell)
+
+    def on_duckdb(self, source: str | RecordSource) -> Running:
+        """The job, with DuckDB in this process."""
+        with needed():
+            from amqpgate.pipeline import frames
+            from amqpgate.pipeline.lean_arrow import load_arrow
+
+            load_arrow()
+            from amqpgate.pipeline import local
+        self.facts.runs_on("local")
+        self._stack.enter_context(frames.engine("local"))
+        session = local.start()
+        self._stack.callback(session.stop)
+        run = Running(self.options, session, source, self.tell, self.facts)
+        self._stack.enter_context(local.explained(run.files))
+        return run
+
+    def on_spark(self, source: str | RecordSource, *, is_long: bool) -> Running:
+        """The job, with the Spark that the options name."""
+        if self.options.settings.get(_ZONE, "UTC") != "UTC":
+            raise Failure(
+                f"amqpgate: --conf {_ZONE}: answers are UTC; usage by local days has --timezone", WRONG
+            )
+        self.facts.runs_on("spark")
+        self.tell("starting Spark")
+        with needed():
+            from amqpgate.pipeline import spark
+        # It ends with this process.
+        session = spark.start(self.options.master, self.options.settings, is_long=is_long)
+        self._stack.enter_context(spark.explained("Spark"))
+        return Running(self.options, session, source, self.tell, self.facts)
+
+
+@contextmanager
+def starting(*, output: str | None = None, answer: str | None = None) -> Iterator[Starting]:
+    """Begin a job. What a person can act on becomes a ``Failure``.
+
+    ``output``: what it writes, where no option says so. ``answer``: the table that its answer is with --to.
     """
-    with needed():
-        from amqpgate.pipeline import frames
-        from amqpgate.pipeline.engines import choose, is_long
-        from amqpgate.pipeline.errors import PipelineError
     options = chosen_options()
-    check_answer(options, follow=follow)
     with (
-        told(options, None if output is None else str(output), answer_name(answer)) as facts,
+        told(options, output, answer) as facts,
         failing(),
         _progress() as tell,
         ExitStack() as stack,
     ):
-        source = source_of(options.folder, options.master, stack, tell)
-        if options.settings.get(_ZONE, "UTC") != "UTC":
-            raise PipelineError(f"--conf {_ZONE}: answers are UTC; usage by local days has --timezone")
-        is_sparks = only_spark or follow or options.master is not None or bool(options.settings)
-        engine = choose(source, options.engine, is_sparks=is_sparks)
-        stack.enter_context(frames.engine(engine))
-        facts.runs_on(engine)
-        if engine == "local":
-            yield _start_local(options, source, tell, stack, facts)
+        yield Starting(options, facts, tell, stack)
+
+
+@contextmanager
+def running(follow: bool = False, *, answer: str | None = None) -> Iterator[Running]:
+    """Start an engine for a job, or Spark to follow. ``answer``: what its table is called with --to, if not
+    as the verb."""
+    with needed():
+        from amqpgate.pipeline.engines import choose, is_long
+    check_answer(chosen_options(), follow=follow)
+    with starting(answer=answer_name(answer)) as job:
+        source = job.source()
+        if choose(source, job.options.engine, is_sparks=follow or job.options.is_sparks) == "local":
+            yield job.on_duckdb(source)
         else:
             # What is followed is never read as a whole.
-            yield _start_spark(options, source, tell, stack, facts, is_long=not follow and is_long(source))
+            yield job.on_spark(source, is_long=not follow and is_long(source))
 
 
 @contextmanager
@@ -416,40 +454,3 @@ def failing() -> Iterator[None]:
         yield
     except (PipelineError, OSError) as error:
         raise Failure(f"amqpgate: {error}") from error
-
-
-def _start_local(
-    options: Options,
-    source: str | RecordSource,
-    tell: Callable[[str], None],
-    stack: ExitStack,
-    facts: RunFacts,
-) -> Running:
-    with needed():
-        from amqpgate.pipeline.lean_arrow import load_arrow
-
-        load_arrow()
-        from amqpgate.pipeline import local
-    session = local.start()
-    stack.callback(session.stop)
-    run = Running(options, session, source, tell, facts)
-    stack.enter_context(local.explained(run.files))
-    return run
-
-
-def _start_spark(
-    options: Options,
-    source: str | RecordSource,
-    tell: Callable[[str], None],
-    stack: ExitStack,
-    facts: RunFacts,
-    *,
-    is_long: bool,
-) -> Running:
-    tell("starting Spark")
-    with needed():
-        from amqpgate.pipeline import spark
-    # It ends with this process.
-    session = spark.start(options.master, options.settings, is_long=is_long)
-    stack.enter_context(spark.explained("Spark"))
-    return Running(options, session, source, tell, facts)

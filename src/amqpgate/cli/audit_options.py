@@ -29,6 +29,11 @@ class Options(NamedTuple):
     lineage: bool = False
 
     @property
+    def is_sparks(self) -> bool:
+        """Whether some of them are only Spark's."""
+        return self.master is not None or bool(self.settings)
+
+    @property
     def span(self) -> Span:
         """Which records are wanted."""
         from amqpgate.pipeline.folders import Span

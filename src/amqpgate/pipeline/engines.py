@@ -21,22 +21,27 @@ _MOST_SHORT: Final = 256 << 20
 
 
 def choose(
-    folder: str | RecordSource, asked: Literal["auto", "local", "spark"], *, is_sparks: bool = False
+    folder: str | RecordSource,
+    asked: Literal["auto", "local", "spark"],
+    *,
+    is_sparks: bool = False,
+    is_any_size: bool = False,
 ) -> Engine:
     """The engine for that folder. ``is_sparks``: the job, or an option of it, is only Spark's.
+    ``is_any_size``: the job takes less without Spark however much there is.
 
     Raises ``PipelineError`` where there is no such folder, or it is not for the engine that was asked for.
     """
     files = local_files(folder) if isinstance(folder, str) else None
     if asked == "local" and is_sparks:
-        raise PipelineError("--engine local has no --follow, --master or --conf: leave them out, or it")
+        raise PipelineError("--engine local has no --master, --conf and, but for compact, --follow")
     if asked == "local" and files is None and isinstance(folder, str):
         raise PipelineError(f"{folder} is not of this machine: use --engine spark")
     if asked != "auto":
         return asked
     if is_sparks or is_submitted() or (files is None and isinstance(folder, str)):
         return "spark"
-    return "local" if _size_of(folder) <= MOST_LOCAL else "spark"
+    return "local" if is_any_size or _size_of(folder) <= MOST_LOCAL else "spark"
 
 
 def is_long(folder: str | RecordSource) -> bool:

@@ -19,6 +19,7 @@ from amqpgate.pipeline.contract import GONE, Look, Skipped, look_into
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.frames import F
 from amqpgate.pipeline.pages import damage
+from amqpgate.pipeline.places import local_files
 from amqpgate.records import SCHEMA_VERSION, Sort
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ class RecordSource(Protocol):
     """Records that are not simply in a folder: readers have copies of the files, or their addresses."""
 
     @property
+    def folder(self) -> Path | None:
+        """That of this machine which it is, if so."""
+
+    @property
     def size(self) -> int:
         """Of all files, in bytes."""
 
@@ -78,6 +83,9 @@ class RecordSource(Protocol):
 
     def copy(self, paths: Iterable[str]) -> None:
         """Have these here."""
+
+    def drop(self, paths: Iterable[str]) -> None:
+        """Their copies are of no use any more."""
 
     def size_of(self, path: str) -> int:
         """Of one of them, in bytes."""
@@ -115,9 +123,12 @@ class Compacted:
     skipped: tuple[Skipped, ...]
 
 
-def refuse_overlap(source: str, table: Path) -> None:
+def refuse_overlap(source: str | RecordSource, table: Path) -> None:
     """Raise ``PipelineError`` where one folder is in the other: records would be there twice."""
-    raw, made = Path(source.removeprefix("file://")).resolve(), table.resolve()
+    folder = source.removeprefix(LOCAL) if isinstance(source, str) else source.folder
+    if folder is None:
+        return
+    raw, made = Path(folder).resolve(), table.resolve()
     if raw.is_relative_to(made) or made.is_relative_to(raw):
         raise PipelineError(f"{table} and {source} are in one another: the table must be apart")
 
@@ -141,6 +152,35 @@ def chosen(
     return parquet, [path for path in wanted if _JSON.search(path)]
 
 
+def chosen_of(
+    source: str | RecordSource, sort: Sort, span: Span, leave_out: Container[str]
+) -> tuple[list[str], list[str]]:
+    """The same of a folder of this machine, or of what is elsewhere."""
+    if not isinstance(source, str):
+        return source.chosen(sort, span, leave_out)
+    if (files := local_files(source)) is None:
+        raise PipelineError(f"{source} is neither of this machine nor s3://")
+    return chosen((f"{LOCAL}{path}" for path in files), source, sort, span, leave_out)
+
+
+def in_groups(
+    source: str | RecordSource, paths: Iterable[str], most_bytes: int, most_files: int
+) -> Iterator[list[str]]:
+    """Files that were chosen, not too many at a time."""
+    waiting: list[str] = []
+    size = 0
+    for path in paths:
+        file = Path(path.removeprefix(LOCAL))
+        own = file.stat().st_size if isinstance(source, str) else source.size_of(path)
+        if waiting and (size + own > most_bytes or len(waiting) == most_files):
+            yield waiting
+            waiting, size = [], 0
+        waiting.append(path)
+        size += own
+    if waiting:
+        yield waiting
+
+
 def key_of(vhost: str) -> str:
     """A virtual host's folder in a compacted table: its name, but cut, and with ``_`` for what a folder's
     name should not have. Several may share it."""
@@ -148,10 +188,9 @@ def key_of(vhost: str) -> str:
 
 
 def name_of(path: str) -> str:
-    """Of a Parquet file: the path below the folder of records."""
+    """Of a Parquet file: the path below the folder of records. Tables of others name no two files alike."""
     match = _PARQUET.search(path)
-    assert match is not None
-    return match[1]
+    return match[1] if match else path.rpartition("/")[2]
 
 
 def newest(paths: Iterable[str]) -> list[str]:

@@ -7,13 +7,12 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from amqpgate.pipeline.contract import Skipped
-from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import (
     LOCAL,
     RecordSource,
     RecordTable,
     Span,
-    chosen,
+    chosen_of,
     look_into_all,
     refuse_damaged,
     refuse_later,
@@ -22,7 +21,6 @@ from amqpgate.pipeline.folders import (
 )
 from amqpgate.pipeline.json_lines import LinesSeen, read_lines, readable
 from amqpgate.pipeline.local import files_of, frame_of_batches
-from amqpgate.pipeline.places import local_files
 from amqpgate.records import TABLES, Sort, arrow_schema
 
 if TYPE_CHECKING:
@@ -40,13 +38,9 @@ def read(
     """As `reading.read`, with frames of DuckDB."""
     span = span or Span()
     source = None if isinstance(folder, str) else folder
-    if isinstance(folder, str):
-        if (files := local_files(folder)) is None:
-            raise PipelineError(f"{folder} is not of this machine")
-        parquet, lines = chosen((f"{LOCAL}{path}" for path in files), folder, sort, span, leave_out)
-    else:
-        parquet, lines = folder.chosen(sort, span, leave_out)
-        folder.copy([*parquet, *lines])
+    parquet, lines = chosen_of(folder, sort, span, leave_out)
+    if source is not None:
+        source.copy([*parquet, *lines])
     seen = look_into_all(parquet, sort, widened=source is not None and source.is_table)
     versions = {path: look.versions for path, look in seen.items()}
     refuse_later(versions)

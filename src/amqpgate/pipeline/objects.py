@@ -47,6 +47,10 @@ class Objects:
         return sorted(self._size)
 
     @property
+    def folder(self) -> None:
+        """None."""
+
+    @property
     def is_table(self) -> bool:
         """No."""
         return False
@@ -100,6 +104,11 @@ class Objects:
             for number, size in enumerate(pool.map(self._copy, missing), 1):
                 done += size
                 self.tell(f"copying {number:,} of {len(missing):,} objects, {_mb(done)} of {_mb(total)} MB")
+
+    def drop(self, paths: Iterable[str]) -> None:
+        """Remove these copies."""
+        for path in paths:
+            self._file(path).unlink()
 
     def name(self, path: str) -> str:
         """Of a copy: what it is a copy of."""

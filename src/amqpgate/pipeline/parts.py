@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from amqpgate.pipeline.batches import together
 from amqpgate.pipeline.contract import MOST_OF_GATEWAYS
-from amqpgate.pipeline.folders import OTHER_VHOSTS, TIME, key_of
+from amqpgate.pipeline.folders import LOCAL, OTHER_VHOSTS, TIME, key_of
 from amqpgate.pipeline.pages import damage
 from amqpgate.records import TABLES, Sort, arrow_schema
 
@@ -39,7 +39,11 @@ _TOGETHER: Final = 64 << 20
 _ROWS: Final = 1 << 16
 
 _ID: Final = "record_id"
-_STREAM: Final = pa.ipc.IpcWriteOptions(compression="zstd")
+_STREAM: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class Damaged(Exception):
+    """A file cannot be read to its end."""
 
 
 @attrs.frozen(eq=False)
@@ -60,20 +64,28 @@ def pack_files(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.Rec
     """Of files on this machine (``path``), the records as parts. Raises ``ValueError`` for a damaged one."""
     for path in chain.from_iterable(batch["path"].to_pylist() for batch in batches):
         try:
-            here = path.removeprefix("file://")
-            if (why := damage(here)) is not None:
-                raise ValueError(f"{path} is damaged: {why}")
-            with opened(here, sort) as file:
-                for table in tables_of(file, sort):
-                    yield _packed(_split(table, sort))
-        except (OSError, pa.ArrowException) as error:
-            raise ValueError(f"{path} is damaged: {error}") from error
+            yield from pack_file(path, sort)
+        except Damaged as error:
+            raise ValueError(f"{path} {error}") from error
+
+
+def pack_file(path: str, sort: Sort) -> Iterator[pa.RecordBatch]:
+    """Of a file on this machine, the records as parts. Raises ``Damaged``, maybe after some of them."""
+    here = path.removeprefix(LOCAL)
+    if (why := damage(here)) is not None:
+        raise Damaged(f"is damaged: {why}")
+    try:
+        with opened(here, sort) as file:
+            for table in tables_of(file, sort):
+                yield _packed(_split(table, sort))
+    except (OSError, pa.ArrowException) as error:
+        raise Damaged(f"is damaged: {error}") from error
 
 
 def unpack(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[tuple[str, Iterator[Part]]]:
     """Parts that come sorted by place: by place."""
     rows = (
-        (place, Part(first, partial(_unpacked, records.as_buffer(), sort)))
+        (place, Part(first, partial(unpacked, records.as_buffer(), sort)))
         for batch in batches
         for place, first, records in zip(
             batch["place"].to_pylist(), batch["first"].to_pylist(), batch["records"], strict=True
@@ -189,7 +201,8 @@ def _plain(table: pa.Table) -> pa.Table:
     return table
 
 
-def _unpacked(records: pa.Buffer, sort: Sort) -> pa.Table:
+def unpacked(records: pa.Buffer, sort: Sort) -> pa.Table:
+    """The records of a part."""
     with pa.ipc.open_stream(records) as stream:
         return fitted(stream.read_all(), sort)
 

@@ -16,7 +16,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from amqpgate.pipeline.compact import add, locked
+from amqpgate.pipeline.compact import add
+from amqpgate.pipeline.compacted import locked
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.following import Skips, follow, skips, stream, stream_parts
 from amqpgate.pipeline.jobs.usage import usage_by
@@ -134,7 +135,7 @@ def test_a_signal_for_the_whole_group_ends_it_quietly(tmp_path: Path) -> None:
     write(tmp_path / "raw", "events", table_of("events", [event("e", "admin", START)]))
     verb = [sys.executable, "-m", "amqpgate", "audit", "compact", str(tmp_path / "raw"), str(tmp_path / "t")]
     with subprocess.Popen(
-        [*verb, "--follow", "--every", "0.2"],
+        [*verb, "--follow", "--every", "0.2", "--engine", "spark"],
         start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

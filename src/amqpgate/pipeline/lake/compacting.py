@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from itertools import chain
-from pathlib import Path
 from typing import Final
 
 import attrs
@@ -28,7 +27,8 @@ from amqpgate.pipeline.folders import (
     Compacted,
     RecordSource,
     Span,
-    chosen,
+    chosen_of,
+    in_groups,
     look_into_all,
     name_of,
     refuse_later,
@@ -40,7 +40,6 @@ from amqpgate.pipeline.lake.table import VERSION, Conflict, Lake, LakeTable
 from amqpgate.pipeline.lake.writing import RECORD_ID, add_once, rearrange, write
 from amqpgate.pipeline.pages import damage
 from amqpgate.pipeline.parts import each_once, fitted, is_few, opened, tables_of
-from amqpgate.pipeline.places import local_files
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
 FILES: Final = "files"
@@ -90,7 +89,7 @@ def compact_into(
 
 def _compact(lake: Lake, source: str | RecordSource, sort: Sort, tell: Callable[[str], None]) -> Compacted:
     known = _done(lake, sort)
-    parquet, lines = _new(source, sort, known)
+    parquet, lines = chosen_of(source, sort, Span(), known)
     files = added = 0
     days: set[date] = set()
     skipped: list[Skipped] = []
@@ -199,19 +198,9 @@ def _tidy(lake: Lake, sort: Sort, days: set[date]) -> int:
 # -- what is new -----------------------------------------------------------------------------
 
 
-def _new(source: str | RecordSource, sort: Sort, known: set[str]) -> tuple[list[str], list[str]]:
-    if not isinstance(source, str):
-        return source.chosen(sort, Span(), known)
-    if (files := local_files(source)) is None:
-        raise PipelineError(
-            f"{source} is not of this machine: such tables are written here, of folders and s3://"
-        )
-    return chosen((f"{LOCAL}{path}" for path in files), source, sort, Span(), known)
-
-
 def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> Iterator[FileBatch]:
     """Of Parquet files, in their order."""
-    for some in _together(source, paths):
+    for some in in_groups(source, paths, _BATCH_BYTES, _BATCH_FILES):
         if not isinstance(source, str):
             source.copy(some)
         seen = look_into_all(some, sort)
@@ -239,26 +228,8 @@ def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> It
             names[name_of(path)] = count
         if not isinstance(source, str):
             skipped = [Skipped(source.name(one.path), one.why) for one in skipped]
-            for path in some:
-                Path(path.removeprefix(LOCAL)).unlink()
+            source.drop(some)
         yield FileBatch(_sorted(held, sort), names, tuple(skipped))
-
-
-def _together(source: str | RecordSource, paths: Iterable[str]) -> Iterator[list[str]]:
-    """Not too many at a time."""
-    waiting: list[str] = []
-    size = 0
-    for path in paths:
-        own = (
-            Path(path.removeprefix(LOCAL)).stat().st_size if isinstance(source, str) else source.size_of(path)
-        )
-        if waiting and (size + own > _BATCH_BYTES or len(waiting) == _BATCH_FILES):
-            yield waiting
-            waiting, size = [], 0
-        waiting.append(path)
-        size += own
-    if waiting:
-        yield waiting
 
 
 def _tables(path: str, sort: Sort) -> Iterable[pa.Table] | str:

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.folders import LOCAL, Span
+from amqpgate.pipeline.folders import LOCAL, Span, name_of
 from amqpgate.pipeline.lake.table import VERSION, Lake, LakeTable, TableFile
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort
 
@@ -37,6 +37,11 @@ class LakeSource:
         return str(self.lake.address)
 
     @property
+    def folder(self) -> Path | None:
+        """That of this machine with the tables."""
+        return self.lake.address.folder
+
+    @property
     def is_table(self) -> bool:
         """Yes."""
         return True
@@ -57,7 +62,7 @@ class LakeSource:
             if _wanted(file.day, span)
         }
         self._files |= found
-        return sorted(found), []
+        return sorted(path for path in found if name_of(path) not in leave_out), []
 
     def copy(self, paths: Iterable[str]) -> None:
         """Have these here."""
@@ -67,6 +72,12 @@ class LakeSource:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for number, _ in enumerate(pool.map(self._copy, missing), 1):
                 self.tell(f"copying {number:,} of {len(missing):,} files")
+
+    def drop(self, paths: Iterable[str]) -> None:
+        """Remove these where they are copies."""
+        copies = [path for path in paths if self.into and path.startswith(f"{LOCAL}{self.into}/")]
+        for path in copies:
+            Path(path.removeprefix(LOCAL)).unlink()
 
     def size_of(self, path: str) -> int:
         """Of one file."""

@@ -346,5 +346,5 @@ def test_the_table_must_be_apart_from_the_raw_records(lake: Lake) -> None:
         compact_into(lake, str(lake.address.folder.parent))
     with pytest.raises(PipelineError, match="is such a table already"):
         compact_into(lake, LakeSource(lake))
-    with pytest.raises(PipelineError, match="is not of this machine"):
+    with pytest.raises(PipelineError, match="is neither of this machine nor s3://"):
         compact_into(lake, "s3a://bucket/raw")

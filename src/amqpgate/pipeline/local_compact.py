@@ -1,0 +1,208 @@
+"""Raw records into a compacted table, in this process: what `compact` does with Spark.
+
+Parts go to a file as they are read, and then those of each place are merged. In memory are the records that
+are read or merged at the moment, and of all parts where they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Final, Self
+
+import attrs
+import pyarrow as pa
+
+from amqpgate.pipeline.compacted import exchange, locked, merge_into, note, read_before, workplace
+from amqpgate.pipeline.contract import Skipped, Versions, look_into
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.folders import (
+    LOCAL,
+    Compacted,
+    RecordSource,
+    Span,
+    chosen_of,
+    in_groups,
+    refuse_gone,
+    refuse_later,
+    refuse_overlap,
+)
+from amqpgate.pipeline.json_lines import LinesSeen, read_lines, readable
+from amqpgate.pipeline.parts import Damaged, Part, pack, pack_file, unpacked
+from amqpgate.records import SCHEMA_VERSION, TABLES, Sort
+
+#: So many files are read, and places merged, at once: each takes some 200 MB.
+_AT_ONCE: Final = min(4, os.cpu_count() or 1)
+#: Files that are read before their records are merged: some 40 million records, whose parts are on the disk.
+_MOST_BYTES: Final = 1 << 30
+_MOST_FILES: Final = 10_000
+#: No place begins with ``_``.
+_PARTS: Final = "_parts"
+
+
+@attrs.frozen
+class _Taken:
+    """What became of a file."""
+
+    path: str
+    #: Its records, but for lines that are none, are parts.
+    is_read: bool
+    versions: Versions
+    skipped: tuple[Skipped, ...]
+
+
+def compact(
+    source: str | RecordSource,
+    table: Path,
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    is_followed: bool = False,
+) -> list[Compacted]:
+    """Add to the table what is new in a folder of raw records, some files after others: what ends it leaves
+    what was added before. Files of JSON lines are read each time.
+
+    A file that is damaged inside ends it, or, where the folder ``is_followed``, is left out and looked into
+    again the next time. Raises ``PipelineError``.
+    """
+    refuse_overlap(source, table)
+    with locked(table):
+        return [_compact(source, table, sort, tell, is_followed) for sort in TABLES]
+
+
+def _compact(
+    source: str | RecordSource, table: Path, sort: Sort, tell: Callable[[str], None], is_followed: bool
+) -> Compacted:
+    parquet, lines = chosen_of(source, sort, Span(), read_before(table, sort))
+    is_table = not isinstance(source, str) and source.is_table
+    of_lines = set(lines)
+
+    def take(parts: _PartsFile, path: str) -> _Taken:
+        if path in of_lines:
+            return _take_lines(parts, path)
+        return _take(parts, path, widened=is_table, is_followed=is_followed)
+
+    files = 0
+    skipped: list[Skipped] = []
+    gains: Counter[str] = Counter()
+    for some in in_groups(source, [*parquet, *lines], _MOST_BYTES, _MOST_FILES):
+        if not isinstance(source, str):
+            source.copy(some)
+        taken = _add(table, sort, some, take, gains, tell)
+        read = [one.path for one in taken if one.is_read]
+        note(table, sort, [path for path in read if path not in of_lines])
+        files += len(read)
+        skipped += [each for one in taken for each in one.skipped]
+        if not isinstance(source, str):
+            source.drop(some)
+        tell(f"{sort}: {files:,} of {len(parquet) + len(lines):,} files, {gains.total():,} records")
+    if not isinstance(source, str):
+        skipped = [Skipped(source.name(each.path), each.why) for each in skipped]
+    return Compacted(
+        sort=sort, files=files, changed=len(gains), records=gains.total(), skipped=tuple(skipped)
+    )
+
+
+def _add(
+    table: Path,
+    sort: Sort,
+    paths: Sequence[str],
+    take: Callable[[_PartsFile, str], _Taken],
+    gains: Counter[str],
+    tell: Callable[[str], None],
+) -> list[_Taken]:
+    """Have the records of some files: what became of each. ``gains`` counts what comes, by folder."""
+    with _PartsFile(workplace(table, sort) / _PARTS, sort) as parts, _threads() as pool:
+        taken: list[_Taken] = []
+        for one in pool.map(partial(take, parts), paths):
+            taken.append(one)
+            tell(f"{sort}: reading, {len(taken):,} of {len(paths):,} files")
+        refuse_later({one.path: one.versions for one in taken})
+        places = parts.places()
+        merge = pool.map(lambda place: merge_into(table, sort, place, parts.of(place)), places)
+        for number, _ in enumerate(merge, 1):
+            tell(f"{sort}: merging, {number:,} of {len(places):,} files")
+    gains.update(exchange(table, sort, places))
+    return taken
+
+
+def _take(parts: _PartsFile, path: str, *, widened: bool, is_followed: bool) -> _Taken:
+    """The records of a file of Parquet, which is looked into first."""
+    look = look_into(path.removeprefix(LOCAL), parts.sort, widened=widened)
+    refuse_gone({path: look.why})
+    if (why := look.why) is None and max(look.versions, default=0) <= SCHEMA_VERSION:
+        try:
+            parts.add(pack_file(path, parts.sort))
+        except Damaged as error:
+            if not is_followed:
+                raise PipelineError(f"compacting the {parts.sort}: {path} {error}") from error
+            why = str(error)
+    return _Taken(path, why is None, look.versions, () if why is None else (Skipped(path, why),))
+
+
+def _take_lines(parts: _PartsFile, path: str) -> _Taken:
+    _, broken = readable([path])
+    seen = LinesSeen()
+    if not broken:
+        parts.add(pack(read_lines(path, parts.sort, seen), parts.sort))
+    return _Taken(path, not broken, seen.versions, (*broken, *seen.skipped(path)))
+
+
+@contextmanager
+def _threads() -> Iterator[ThreadPoolExecutor]:
+    """Some, which end what they are at when something fails, and no more."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+class _PartsFile:
+    """Parts on a disk. Threads may add to it at the same time, and then read it."""
+
+    def __init__(self, path: Path, sort: Sort) -> None:
+        self.sort = sort
+        self._file = path.open("xb+")
+        self._lock = Lock()
+        #: By place of each part the first id, where it begins, and its bytes.
+        self._found: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, packed: Iterable[pa.RecordBatch]) -> None:
+        """Have all of these parts, or none if they fail."""
+        new: list[tuple[str, tuple[str, int, int]]] = []
+        for batch in packed:
+            for place, first, records in zip(*batch.columns, strict=True):
+                content = records.as_buffer()
+                with self._lock:
+                    at = self._file.tell()
+                    self._file.write(content)
+                new.append((place.as_py(), (first.as_py(), at, content.size)))
+        with self._lock:
+            self._file.flush()
+            for place, part in new:
+                self._found[place].append(part)
+
+    def places(self) -> list[str]:
+        """Those that parts are for."""
+        return sorted(self._found)
+
+    def of(self, place: str) -> Iterator[Part]:
+        """The parts of a place, sorted."""
+        for first, at, size in sorted(self._found[place]):
+            yield Part(first, partial(self._read, at, size))
+
+    def _read(self, at: int, size: int) -> pa.Table:
+        return unpacked(pa.py_buffer(os.pread(self._file.fileno(), size, at)), self.sort)
