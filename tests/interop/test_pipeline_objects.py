@@ -21,6 +21,7 @@ from amqpgate.pipeline.objects import Objects
 from amqpgate.pipeline.reading import Span, read
 from amqpgate.pipeline.spark import start
 from tests.support.audit_records import START, Traffic, lines, table_of, usage, write
+from tests.support.inprocess import eventually
 from tests.support.swift import Swift
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
@@ -144,6 +145,24 @@ def test_compact_copies_what_is_new(
     # One is new, and lines are read each time; Spark has their copy for both sorts.
     assert len(told) == (2 if engine == "spark" else 3)
     assert read(spark, str(table), "usage").records == 302
+
+
+def test_compact_follows_objects(swift: Swift, tmp_path: Path) -> None:
+    raw, table = tmp_path / "raw", tmp_path / "table"
+    write(raw, "usage", Traffic(services=2).usage(100))
+    swift.upload(raw, "followed")
+    command = [sys.executable, "-m", "amqpgate", "audit", "compact", "s3://followed", str(table)]
+    with subprocess.Popen(
+        [*command, "--follow", "--every", "0.2"], env=os.environ | swift.environment(), stdout=subprocess.PIPE
+    ) as process:
+        eventually(lambda: any(table.glob("_usage.txt")), timeout=60)
+        write(raw, "usage", table_of("usage", [usage("late", START)]), gateway="gate-1")
+        swift.upload(raw, "followed")
+        eventually(lambda: "gate-1" in (table / "_usage.txt").read_text(), timeout=60)
+        process.terminate()
+        said, _ = process.communicate()
+    assert process.returncode == 0
+    assert b"usage: 1 new files read, 1 records added, 1 files changed" in said
 
 
 def test_what_cannot_be_read_is_named(

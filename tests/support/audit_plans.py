@@ -20,6 +20,7 @@ from tests.support.audit_records import table_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from amqpgate.pipeline.folders import RecordSource
     from amqpgate.pipeline.local_frames import SqlSession
 
 
@@ -41,12 +42,13 @@ class Plans:
         """As verbs do it."""
         return local.explained(files) if self.name == "local" else spark.explained("Spark")
 
-    def read(self, folder: Path, sort: Sort, span: Span | None = None) -> RecordTable:
-        """A folder of records."""
+    def read(self, folder: Path | RecordSource, sort: Sort, span: Span | None = None) -> RecordTable:
+        """Records in a folder, or elsewhere."""
+        source = str(folder) if isinstance(folder, Path) else folder
         with engine(self.name):
             if self.name == "local":
-                return local_reading.read(cast("SqlSession", self.session), str(folder), sort, span)
-            return reading.read(cast("SparkSession", self.session), str(folder), sort, span)
+                return local_reading.read(cast("SqlSession", self.session), source, sort, span)
+            return reading.read(cast("SparkSession", self.session), source, sort, span)
 
     def rows_of(self, table: RecordTable) -> list[Any]:
         """The records of one."""

@@ -425,12 +425,13 @@ def running(follow: bool = False, *, answer: str | None = None) -> Iterator[Runn
         from amqpgate.pipeline.engines import choose, is_long
     check_answer(chosen_options(), follow=follow)
     with starting(answer=answer_name(answer)) as job:
-        source = job.source()
-        if choose(source, job.options.engine, is_sparks=follow or job.options.is_sparks) == "local":
+        source, options = job.source(), job.options
+        is_sparks = follow or options.is_sparks
+        if choose(source, options.engine, span=lambda: options.span, is_sparks=is_sparks) == "local":
             yield job.on_duckdb(source)
         else:
             # What is followed is never read as a whole.
-            yield job.on_spark(source, is_long=not follow and is_long(source))
+            yield job.on_spark(source, is_long=not follow and is_long(source, lambda: options.span))
 
 
 @contextmanager

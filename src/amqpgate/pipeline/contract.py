@@ -31,12 +31,16 @@ GONE: Final = "is gone"
 #: Times of records are before, and from 1970 on: so they are times in every zone and program.
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
+#: Of times of records. Those of 96 bits, which say no zone and are UTC, are read as such.
+UNIT: Final = "us"
 #: Records of a gateway's file: it is closed at 32 MiB, of which a record has more than 32 bytes.
 MOST_OF_GATEWAYS: Final = 1 << 20
 
 #: Bytes of them, with texts that repeat as often as they do.
 _MOST_BYTES: Final = 256 << 20
 
+#: What columns of tables may have in the place of what.
+_WIDER: Final = ((pa.int32(), pa.int16()), (pa.timestamp(UNIT), pa.timestamp(UNIT, tz="UTC")))
 #: So many columns are named.
 _MOST_NAMED: Final = 4
 _VERSION: Final = "schema_version"
@@ -74,10 +78,10 @@ def required(sort: Sort) -> tuple[str, ...]:
 
 def look_into(source: str | pa.Buffer, sort: Sort, *, widened: bool = False, most: int | None = None) -> Look:
     """What a Parquet file has, by its footer, and where that is silent by its columns. ``widened``: small
-    numbers may have 32 bits, as in tables of Iceberg, which has none smaller. ``most``: records that it may
-    have, for whoever has all of them in memory."""
+    numbers may have 32 bits, as in tables of Iceberg, which has none smaller, and times 96, as Spark writes
+    them into tables of Delta. ``most``: records that it may have, for whoever has all of them in memory."""
     try:
-        with pq.ParquetFile(source) as file:
+        with pq.ParquetFile(source, coerce_int96_timestamp_unit=UNIT) as file:
             found = file.schema_arrow
             names = found.names
             if most is not None and file.metadata.num_rows > most:
@@ -151,6 +155,7 @@ def _in_parts(source: str | pa.Buffer) -> pq.ParquetFile:
         read_dictionary=texts,
         page_checksum_verification=True,
         buffer_size=_PART,
+        coerce_int96_timestamp_unit=UNIT,
     )
 
 
@@ -188,7 +193,7 @@ def misfit(found: pa.Schema, sort: Sort, *, widened: bool = False) -> str | None
         if names[field.name] > 1:
             return f"has the column {field.name} twice"
         type_ = _plain(found.field(field.name).type)
-        if type_ != field.type and not (widened and (type_, field.type) == (pa.int32(), pa.int16())):
+        if type_ != field.type and not (widened and (type_, field.type) in _WIDER):
             return f"has {type_} in the column {field.name}, not {field.type}"
     return None
 

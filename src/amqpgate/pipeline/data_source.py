@@ -31,16 +31,16 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxFiles
 
-from amqpgate.pipeline.contract import look_into
+from amqpgate.pipeline.contract import UNIT, look_into
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.folders import LOCAL, TIME, Span, chosen, refuse_later
+from amqpgate.pipeline.folders import TIME, Span, chosen, refuse_later
 from amqpgate.pipeline.json_lines import LinesSeen, read_lines, readable
 from amqpgate.pipeline.lake.address import address_of
 from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.lake.source import LakeSource
 from amqpgate.pipeline.offsets import Offset, names_of, new_names, offset_of
 from amqpgate.pipeline.pages import damage
-from amqpgate.pipeline.places import local_files
+from amqpgate.pipeline.places import LOCAL, local_files
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _tables(path: str, sort: Sort, skips: bool) -> Iterator[pa.Table]:
             return
         raise PipelineError(f"{path} is damaged: {damaged}")
     try:
-        with pq.ParquetFile(here, page_checksum_verification=True) as file:
+        with pq.ParquetFile(here, page_checksum_verification=True, coerce_int96_timestamp_unit=UNIT) as file:
             for batch in file.iter_batches(columns=[name for name in schema.names if name in look.columns]):
                 columns = [
                     batch[field.name].cast(field.type)

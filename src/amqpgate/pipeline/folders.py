@@ -19,7 +19,7 @@ from amqpgate.pipeline.contract import GONE, Look, Skipped, look_into
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.frames import F
 from amqpgate.pipeline.pages import damage
-from amqpgate.pipeline.places import local_files
+from amqpgate.pipeline.places import LOCAL, local_files
 from amqpgate.records import SCHEMA_VERSION, Sort
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ _NOT_IN_KEYS: Final = re.compile("[^A-Za-z0-9.-]")
 #: The folder of what is of no virtual host, and of those with strange names.
 OTHER_VHOSTS: Final = "_"
 
-#: How a path of this machine begins.
-LOCAL: Final = "file://"
 #: So many files of this machine are looked into at once.
 _AT_ONCE: Final = 4
 #: So many wait for that: each takes 2 KiB meanwhile.

@@ -22,7 +22,8 @@ import pyarrow
 
 from amqpgate.pipeline.contract import DAMAGED, GONE, LATEST, Skipped, Versions, required
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.folders import LINE, LOCAL, refuse_gone
+from amqpgate.pipeline.folders import LINE, refuse_gone
+from amqpgate.pipeline.places import LOCAL
 from amqpgate.records import TABLES, Sort, arrow_schema
 
 #: Bytes of a line. A gateway's longest have a body of 1 MiB, which is a third longer as base64, and headers.

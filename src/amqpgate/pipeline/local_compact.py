@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +23,6 @@ from amqpgate.pipeline.compacted import exchange, locked, merge_into, note, read
 from amqpgate.pipeline.contract import Skipped, Versions, look_into
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import (
-    LOCAL,
     Compacted,
     RecordSource,
     Span,
@@ -34,7 +33,8 @@ from amqpgate.pipeline.folders import (
     refuse_overlap,
 )
 from amqpgate.pipeline.json_lines import LinesSeen, read_lines, readable
-from amqpgate.pipeline.parts import Damaged, Part, pack, pack_file, unpacked
+from amqpgate.pipeline.parts import Damaged, Part, fitted, pack_tables, records_of, unpacked
+from amqpgate.pipeline.places import LOCAL
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort
 
 #: So many files are read, and places merged, at once: each takes some 200 MB.
@@ -42,6 +42,9 @@ _AT_ONCE: Final = min(4, os.cpu_count() or 1)
 #: Files that are read before their records are merged: some 40 million records, whose parts are on the disk.
 _MOST_BYTES: Final = 1 << 30
 _MOST_FILES: Final = 10_000
+#: Files that a thread reads together: some 250,000 records. Of many small ones each would be a part.
+_TAKEN_BYTES: Final = 8 << 20
+_TAKEN_FILES: Final = 200
 #: No place begins with ``_``.
 _PARTS: Final = "_parts"
 
@@ -79,21 +82,26 @@ def _compact(
     source: str | RecordSource, table: Path, sort: Sort, tell: Callable[[str], None], is_followed: bool
 ) -> Compacted:
     parquet, lines = chosen_of(source, sort, Span(), read_before(table, sort))
+    of_lines = frozenset(lines)
     is_table = not isinstance(source, str) and source.is_table
-    of_lines = set(lines)
-
-    def take(parts: _PartsFile, path: str) -> _Taken:
-        if path in of_lines:
-            return _take_lines(parts, path)
-        return _take(parts, path, widened=is_table, is_followed=is_followed)
-
+    take = partial(_take, of_lines=of_lines, widened=is_table, is_followed=is_followed)
     files = 0
     skipped: list[Skipped] = []
     gains: Counter[str] = Counter()
     for some in in_groups(source, [*parquet, *lines], _MOST_BYTES, _MOST_FILES):
         if not isinstance(source, str):
             source.copy(some)
-        taken = _add(table, sort, some, take, gains, tell)
+        with _PartsFile(workplace(table, sort) / _PARTS, sort) as parts, _threads() as pool:
+            taken: list[_Taken] = []
+            for found in pool.map(partial(take, parts), in_groups(source, some, _TAKEN_BYTES, _TAKEN_FILES)):
+                taken += found
+                tell(f"{sort}: reading, {len(taken):,} of {len(some):,} files")
+            refuse_later({one.path: one.versions for one in taken})
+            places = parts.places()
+            merge = pool.map(lambda place: merge_into(table, sort, place, parts.of(place)), places)
+            for number, _ in enumerate(merge, 1):
+                tell(f"{sort}: merging, {number:,} of {len(places):,} files")
+        gains.update(exchange(table, sort, places))
         read = [one.path for one in taken if one.is_read]
         note(table, sort, [path for path in read if path not in of_lines])
         files += len(read)
@@ -108,49 +116,37 @@ def _compact(
     )
 
 
-def _add(
-    table: Path,
-    sort: Sort,
-    paths: Sequence[str],
-    take: Callable[[_PartsFile, str], _Taken],
-    gains: Counter[str],
-    tell: Callable[[str], None],
+def _take(
+    parts: _PartsFile, paths: Iterable[str], *, of_lines: Container[str], widened: bool, is_followed: bool
 ) -> list[_Taken]:
-    """Have the records of some files: what became of each. ``gains`` counts what comes, by folder."""
-    with _PartsFile(workplace(table, sort) / _PARTS, sort) as parts, _threads() as pool:
-        taken: list[_Taken] = []
-        for one in pool.map(partial(take, parts), paths):
-            taken.append(one)
-            tell(f"{sort}: reading, {len(taken):,} of {len(paths):,} files")
-        refuse_later({one.path: one.versions for one in taken})
-        places = parts.places()
-        merge = pool.map(lambda place: merge_into(table, sort, place, parts.of(place)), places)
-        for number, _ in enumerate(merge, 1):
-            tell(f"{sort}: merging, {number:,} of {len(places):,} files")
-    gains.update(exchange(table, sort, places))
+    """The records of some files: what became of each."""
+    taken: list[_Taken] = []
+
+    def tables() -> Iterator[pa.Table]:
+        for path in paths:
+            if path in of_lines:
+                _, broken = readable([path])
+                seen = LinesSeen()
+                for batch in () if broken else read_lines(path, parts.sort, seen):
+                    yield fitted(pa.Table.from_batches([batch]), parts.sort)
+                taken.append(_Taken(path, not broken, seen.versions, (*broken, *seen.skipped(path))))
+                continue
+            look = look_into(path.removeprefix(LOCAL), parts.sort, widened=widened)
+            refuse_gone({path: look.why})
+            why = look.why
+            if why is None and max(look.versions, default=0) <= SCHEMA_VERSION:
+                try:
+                    yield from records_of(path, parts.sort)
+                except Damaged as error:
+                    if not is_followed:
+                        raise PipelineError(f"compacting the {parts.sort}: {path} {error}") from error
+                    why = str(error)
+            taken.append(
+                _Taken(path, why is None, look.versions, () if why is None else (Skipped(path, why),))
+            )
+
+    parts.add(pack_tables(tables(), parts.sort))
     return taken
-
-
-def _take(parts: _PartsFile, path: str, *, widened: bool, is_followed: bool) -> _Taken:
-    """The records of a file of Parquet, which is looked into first."""
-    look = look_into(path.removeprefix(LOCAL), parts.sort, widened=widened)
-    refuse_gone({path: look.why})
-    if (why := look.why) is None and max(look.versions, default=0) <= SCHEMA_VERSION:
-        try:
-            parts.add(pack_file(path, parts.sort))
-        except Damaged as error:
-            if not is_followed:
-                raise PipelineError(f"compacting the {parts.sort}: {path} {error}") from error
-            why = str(error)
-    return _Taken(path, why is None, look.versions, () if why is None else (Skipped(path, why),))
-
-
-def _take_lines(parts: _PartsFile, path: str) -> _Taken:
-    _, broken = readable([path])
-    seen = LinesSeen()
-    if not broken:
-        parts.add(pack(read_lines(path, parts.sort, seen), parts.sort))
-    return _Taken(path, not broken, seen.versions, (*broken, *seen.skipped(path)))
 
 
 @contextmanager
@@ -181,19 +177,14 @@ class _PartsFile:
         self._file.close()
 
     def add(self, packed: Iterable[pa.RecordBatch]) -> None:
-        """Have all of these parts, or none if they fail."""
-        new: list[tuple[str, tuple[str, int, int]]] = []
+        """Have these parts."""
         for batch in packed:
-            for place, first, records in zip(*batch.columns, strict=True):
-                content = records.as_buffer()
-                with self._lock:
-                    at = self._file.tell()
+            with self._lock:
+                for place, first, records in zip(*batch.columns, strict=True):
+                    content = records.as_buffer()
+                    self._found[place.as_py()].append((first.as_py(), self._file.tell(), content.size))
                     self._file.write(content)
-                new.append((place.as_py(), (first.as_py(), at, content.size)))
-        with self._lock:
-            self._file.flush()
-            for place, part in new:
-                self._found[place].append(part)
+                self._file.flush()
 
     def places(self) -> list[str]:
         """Those that parts are for."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.folders import (
-    LOCAL,
     RecordSource,
     RecordTable,
     Span,
@@ -21,6 +20,7 @@ from amqpgate.pipeline.folders import (
 )
 from amqpgate.pipeline.json_lines import LinesSeen, read_lines, readable
 from amqpgate.pipeline.local import files_of, frame_of_batches
+from amqpgate.pipeline.places import LOCAL
 from amqpgate.records import TABLES, Sort, arrow_schema
 
 if TYPE_CHECKING:

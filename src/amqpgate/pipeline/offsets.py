@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from typing import Final, TypeAlias
 
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.folders import LOCAL
+from amqpgate.pipeline.places import LOCAL
 from amqpgate.records import Sort
 
 #: By what all names of a gateway's files begin: ranges of their numbers, as ``1-7,9-9``.

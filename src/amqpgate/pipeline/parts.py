@@ -25,9 +25,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from amqpgate.pipeline.batches import together
-from amqpgate.pipeline.contract import MOST_OF_GATEWAYS
-from amqpgate.pipeline.folders import LOCAL, OTHER_VHOSTS, TIME, key_of
+from amqpgate.pipeline.contract import MOST_OF_GATEWAYS, UNIT, is_whole
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.folders import OTHER_VHOSTS, TIME, key_of
 from amqpgate.pipeline.pages import damage
+from amqpgate.pipeline.places import LOCAL
 from amqpgate.records import TABLES, Sort, arrow_schema
 
 #: The columns of parts. ``records`` is a stream in Arrow's format.
@@ -43,7 +45,7 @@ _STREAM: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class Damaged(Exception):
-    """A file cannot be read to its end."""
+    """A file cannot be read to its end: says why."""
 
 
 @attrs.frozen(eq=False)
@@ -56,30 +58,59 @@ class Part:
 
 def pack(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.RecordBatch]:
     """Records as parts."""
-    for table in together(batches, _TOGETHER):
-        yield _packed(_split(fitted(table, sort), sort))
+    return pack_tables((fitted(table, sort) for table in together(batches, _TOGETHER)), sort)
 
 
 def pack_files(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.RecordBatch]:
     """Of files on this machine (``path``), the records as parts. Raises ``ValueError`` for a damaged one."""
-    for path in chain.from_iterable(batch["path"].to_pylist() for batch in batches):
-        try:
-            yield from pack_file(path, sort)
-        except Damaged as error:
-            raise ValueError(f"{path} {error}") from error
+
+    def tables() -> Iterator[pa.Table]:
+        for path in chain.from_iterable(batch["path"].to_pylist() for batch in batches):
+            try:
+                yield from records_of(path, sort)
+            except Damaged as error:
+                raise ValueError(f"{path} {error}") from error
+
+    return pack_tables(tables(), sort)
 
 
-def pack_file(path: str, sort: Sort) -> Iterator[pa.RecordBatch]:
-    """Of a file on this machine, the records as parts. Raises ``Damaged``, maybe after some of them."""
+def pack_tables(tables: Iterable[pa.Table], sort: Sort) -> Iterator[pa.RecordBatch]:
+    """The same of tables with the columns of a sort: those of many small files make few parts."""
+    held: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size >= _TOGETHER:
+            yield _packed(_split(pa.concat_tables(held), sort))
+            held, size = [], 0
+    if held:
+        yield _packed(_split(pa.concat_tables(held), sort))
+
+
+def records_of(path: str, sort: Sort) -> Iterable[pa.Table]:
+    """The records of a file on this machine, some at a time of a large one, which is read once before: it is
+    taken as a whole, or not at all. Raises ``Damaged``."""
     here = path.removeprefix(LOCAL)
     if (why := damage(here)) is not None:
         raise Damaged(f"is damaged: {why}")
     try:
         with opened(here, sort) as file:
-            for table in tables_of(file, sort):
-                yield _packed(_split(table, sort))
+            if is_few(file.metadata):
+                return [*tables_of(file, sort)]
     except (OSError, pa.ArrowException) as error:
-        raise Damaged(f"is damaged: {error}") from error
+        raise Damaged("is damaged") from error
+    if not is_whole(here):
+        raise Damaged("is damaged")
+    return _in_turn(path, sort)
+
+
+def _in_turn(path: str, sort: Sort) -> Iterator[pa.Table]:
+    try:
+        with opened(path.removeprefix(LOCAL), sort) as file:
+            yield from tables_of(file, sort)
+    except (OSError, pa.ArrowException) as error:
+        raise PipelineError(f"{path} is damaged since it was looked into: {error}") from error
 
 
 def unpack(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[tuple[str, Iterator[Part]]]:
@@ -218,6 +249,7 @@ def opened(path: str | Path | pa.NativeFile, sort: Sort) -> pq.ParquetFile:
         metadata=metadata,
         read_dictionary=repeating,
         page_checksum_verification=True,
+        coerce_int96_timestamp_unit=UNIT,
         buffer_size=0 if _has_small_groups(metadata) else 1 << 20,
     )
 

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 from amqpgate.pipeline.errors import PipelineError
 
+#: How a path of this machine begins.
+LOCAL: Final = "file://"
 #: How an address of an object store that is copied from begins.
 SCHEME: Final = "s3://"
 

@@ -24,7 +24,6 @@ from pyspark.sql.types import StructType
 from amqpgate.pipeline.contract import Look, Skipped, required
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import (
-    LOCAL,
     RecordSource,
     RecordTable,
     Span,
@@ -44,7 +43,7 @@ from amqpgate.pipeline.json_lines import (
     rows_of_files,
     rows_of_lines,
 )
-from amqpgate.pipeline.places import local_files
+from amqpgate.pipeline.places import LOCAL, local_files
 from amqpgate.pipeline.spark import explained
 from amqpgate.records import TABLES, Sort, arrow_schema
 

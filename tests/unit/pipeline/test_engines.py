@@ -273,6 +273,20 @@ def test_size_and_options_choose_the_engine(tmp_path: Path) -> None:
     assert choose(str(tmp_path), "local") == "local"
 
 
+def test_a_few_days_of_a_large_folder_are_few(tmp_path: Path) -> None:
+    for sort in ("events", "usage"):
+        for day in ("2026-11-02", "2026-11-20"):
+            (tmp_path / sort / f"date={day}").mkdir(parents=True)
+            with (tmp_path / sort / f"date={day}" / "a-000001.parquet").open("wb") as file:
+                file.truncate(MOST_LOCAL // 2 if day == "2026-11-02" else 1)
+    later, all_ = Span(since=START + timedelta(days=5)), Span(vhost="shop")
+    assert choose(str(tmp_path), "auto") == "spark"
+    assert choose(str(tmp_path), "auto", span=lambda: all_) == "spark"
+    assert choose(str(tmp_path), "auto", span=lambda: later) == "local"
+    assert is_long(str(tmp_path), lambda: all_)
+    assert not is_long(str(tmp_path), lambda: later)
+
+
 @pytest.mark.parametrize(
     ("place", "is_sparks", "why"),
     [

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from amqpgate.pipeline import local_compact as module
+from amqpgate.pipeline import parts
 from amqpgate.pipeline.compact import compact as compact_with_spark
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.lake.address import address_of
@@ -25,7 +26,6 @@ from amqpgate.pipeline.lake.compacting import compact_into
 from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.lake.source import LakeSource
 from amqpgate.pipeline.local_compact import compact
-from amqpgate.pipeline.parts import Damaged, pack_file
 from amqpgate.records import Sort, Usage, arrow_schema
 from tests.support.audit_oracle import Month
 from tests.support.audit_records import START, Traffic, lines, table_of, usage, write
@@ -104,7 +104,7 @@ def test_what_was_added_before_a_crash_stays(
     class Crash(BaseException):
         """The process is gone."""
 
-    name = "pack_file" if step == "read" else step
+    name = "records_of" if step == "read" else step
     real, calls = getattr(module, name), itertools.count()
 
     def dying(*args: object) -> object:
@@ -125,29 +125,49 @@ def test_what_was_added_before_a_crash_stays(
     assert not (table / "_unfinished").exists()
 
 
-def test_of_a_file_that_ends_amid_its_parts_none_is_taken(
+def test_a_large_file_is_taken_as_a_whole_or_not_at_all(
     raw: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other files of the folder go on where it is followed, and it comes the next time."""
+    """The damage is in its last row group. The others go on where the folder is followed."""
+    monkeypatch.setattr(parts, "MOST_OF_GATEWAYS", 50)
+    monkeypatch.setattr(parts, "_TOGETHER", 1 << 10)
     broken = sorted(raw.rglob("*.parquet"))[2]
-    pq.write_table(pq.read_table(broken, partitioning=None), broken, row_group_size=20)
-
-    def breaking(path: str, sort: Sort) -> Iterator[pa.RecordBatch]:
-        for number, part in enumerate(pack_file(path, sort)):
-            if path.endswith(str(broken)) and number == 2:
-                raise Damaged("is damaged: just now")
-            yield part
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "pack_file", breaking)
-        with pytest.raises(PipelineError, match=f"{broken} is damaged: just now"):
-            compact(str(raw), table)
-        assert ids(table) == []
-        (_, done) = compact(str(raw), table, is_followed=True)
-    assert [(one.path, one.why) for one in done.skipped] == [(f"file://{broken}", "is damaged: just now")]
+    records = pq.read_table(broken, partitioning=None)
+    pq.write_table(records, broken, row_group_size=20, compression="none")
+    whole = broken.read_bytes()
+    last = pq.read_metadata(broken).row_group(4).column(0)
+    end = (last.dictionary_page_offset or last.data_page_offset) + last.total_compressed_size
+    broken.write_bytes(whole[: end - 4] + b"\xff" * 4 + whole[end:])
+    with pytest.raises(PipelineError, match=f"compacting the usage: file://{broken} is damaged"):
+        compact(str(raw), table)
+    assert ids(table) == []
+    (_, done) = compact(str(raw), table, is_followed=True)
+    assert [(one.path, one.why) for one in done.skipped] == [(f"file://{broken}", "is damaged")]
     assert (done.files, done.records, len(ids(table))) == (5, 500, 500)
+    broken.write_bytes(whole)
     (_, done) = compact(str(raw), table, is_followed=True)
     assert (done.files, done.records, done.skipped, len(ids(table))) == (1, 100, (), 600)
+
+
+def test_many_small_files_make_few_parts(
+    tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    real = module.pack_tables
+
+    def counted(tables: Iterable[pa.Table], sort: Sort) -> Iterator[pa.RecordBatch]:
+        for batch in real(tables, sort):
+            made.append(len(batch))
+            yield batch
+
+    monkeypatch.setattr(module, "pack_tables", counted)
+    records = [usage(f"u-{number:03}", START, vhost=f"v{number % 3}") for number in range(300)]
+    write(tmp_path / "raw", "usage", table_of("usage", records), per_file=3)
+    (tmp_path / "raw/pod.jsonl").write_text("\n".join(lines("usage", records[:3])))
+    (_, done) = compact(str(tmp_path / "raw"), table)
+    assert (done.files, done.records, done.changed) == (101, 300, 3)
+    assert made == [3]
+    assert ids(table) == [record.record_id for record in records]
 
 
 def test_records_of_a_later_version_change_nothing(raw: Path, table: Path) -> None:

@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from amqpgate.pipeline.batches import together
-from amqpgate.pipeline.contract import Skipped, is_whole
+from amqpgate.pipeline.contract import Skipped
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import (
-    LOCAL,
     TIME,
     Compacted,
     RecordSource,
@@ -38,8 +37,7 @@ from amqpgate.pipeline.folders import (
 from amqpgate.pipeline.json_lines import LinesSeen, read_lines, readable
 from amqpgate.pipeline.lake.table import VERSION, Conflict, Lake, LakeTable
 from amqpgate.pipeline.lake.writing import RECORD_ID, add_once, rearrange, write
-from amqpgate.pipeline.pages import damage
-from amqpgate.pipeline.parts import each_once, fitted, is_few, opened, tables_of
+from amqpgate.pipeline.parts import Damaged, each_once, fitted, records_of
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
 FILES: Final = "files"
@@ -212,10 +210,10 @@ def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> It
         for path in some:
             if seen[path].why is not None:
                 continue
-            # A large one has been read once before a record of it is in the table: it is taken as a whole.
-            tables = _tables(path, sort)
-            if isinstance(tables, str):
-                skipped.append(Skipped(path, tables))
+            try:
+                tables = records_of(path, sort)
+            except Damaged as error:
+                skipped.append(Skipped(path, str(error)))
                 continue
             count = 0
             for table in tables:
@@ -230,28 +228,6 @@ def _batches(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> It
             skipped = [Skipped(source.name(one.path), one.why) for one in skipped]
             source.drop(some)
         yield FileBatch(_sorted(held, sort), names, tuple(skipped))
-
-
-def _tables(path: str, sort: Sort) -> Iterable[pa.Table] | str:
-    """The records of a file, some at a time of a large one; or why it is left out."""
-    here = path.removeprefix(LOCAL)
-    if (why := damage(here)) is not None:
-        return f"is damaged: {why}"
-    try:
-        with opened(here, sort) as file:
-            if is_few(file.metadata):
-                return [*tables_of(file, sort)]
-    except (OSError, pa.ArrowException):
-        return "is damaged"
-    return _in_turn(path, sort) if is_whole(here) else "is damaged"
-
-
-def _in_turn(path: str, sort: Sort) -> Iterator[pa.Table]:
-    try:
-        with opened(path.removeprefix(LOCAL), sort) as file:
-            yield from tables_of(file, sort)
-    except (OSError, pa.ArrowException) as error:
-        raise PipelineError(f"{path} is damaged since it was looked into: {error}") from error
 
 
 def _of_lines(source: str | RecordSource, sort: Sort, paths: Sequence[str]) -> Iterator[FileBatch]:

@@ -12,8 +12,9 @@ from typing import Final
 import attrs
 
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.folders import LOCAL, Span, name_of
+from amqpgate.pipeline.folders import Span, name_of
 from amqpgate.pipeline.lake.table import VERSION, Lake, LakeTable, TableFile
+from amqpgate.pipeline.places import LOCAL
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort
 
 _AT_ONCE: Final = 8

@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 
 from amqpgate.pipeline.contract import MOST_OF_GATEWAYS, look_into, whole
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.folders import LOCAL, TIME, Span
+from amqpgate.pipeline.folders import TIME, Span
 from amqpgate.pipeline.offsets import Offset, names_of, new_names, offset_of
-from amqpgate.pipeline.places import local_files
+from amqpgate.pipeline.places import LOCAL, local_files
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from amqpgate.pipeline import parts
+from amqpgate.pipeline import local_compact, parts
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import Compacted, Span
 from amqpgate.pipeline.lake import compacting, writing
@@ -20,8 +20,9 @@ from amqpgate.pipeline.lake.address import address_of
 from amqpgate.pipeline.lake.compacting import FILES, compact_into, expire
 from amqpgate.pipeline.lake.opening import open_lake
 from amqpgate.pipeline.lake.source import LakeSource
-from amqpgate.pipeline.lake.table import VERSION, Lake, LakeTable
+from amqpgate.pipeline.lake.table import VERSION, Lake, LakeTable, NewFile
 from amqpgate.records import TABLES, Sort, Usage, arrow_schema
+from tests.support.audit_plans import Plans
 from tests.support.audit_records import START, Traffic, event, lines, table_of, usage, write
 
 DAY = timedelta(days=1)
@@ -256,10 +257,10 @@ def test_a_folder_is_not_in_memory(lake: Lake, raw: Path, monkeypatch: pytest.Mo
         return lambda *args: (done.append(name), real(*args))[1]
 
     monkeypatch.setattr(compacting, "_BATCH_FILES", 1)
-    for name in ("_tables", "add"):
+    for name in ("records_of", "add"):
         monkeypatch.setattr(compacting, name, noted(name))
     compact_into(lake, str(raw))
-    assert done == ["_tables", "add"] * 3
+    assert done == ["records_of", "add"] * 3
 
 
 def test_a_large_file_is_taken_as_a_whole_or_not_at_all(lake: Lake, raw: Path, large: Path) -> None:
@@ -321,6 +322,42 @@ def test_what_no_version_has_goes_after_a_while(lake: Lake, tmp_path: Path) -> N
     # And it goes on.
     write(raw, "usage", table_of("usage", [usage("late", START, 1)]), gateway="late")
     assert brief(compact_into(lake, str(raw)))["usage"] == (1, 1)
+
+
+@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+def test_files_that_spark_wrote_into_a_table_are_read(
+    lake: Lake, raw: Path, tmp_path: Path, plans: Plans
+) -> None:
+    """Into tables of Delta it writes times of 96 bits, which say neither their unit nor a zone."""
+    compact_into(lake, str(raw))
+    table = lake.load("usage")
+    assert table is not None
+    records = table_of("usage", [usage("s-1", START, 16)])
+    wider = pa.schema(
+        [field.with_type(pa.int32()) if field.type == pa.int16() else field for field in records.schema]
+    )
+    path = table.path_for(START.date())
+    with table.create(path) as out:
+        pq.write_table(records.cast(wider), out, use_deprecated_int96_timestamps=True)
+    with table.open(path) as file:
+        bounds = {"record_id": ("s-1", "s-1")}
+        table.commit([NewFile(path, 1, file.size(), START.date(), bounds)])
+    found = plans.read(LakeSource(lake), "usage", Span(until=START + timedelta(hours=1)))
+    assert found.skipped == ()
+    times = {row.record_id: row.window_start for row in plans.rows_of(found)}
+    assert times == {"a-1": START, "a-3": START, "s-1": START}
+    made = tmp_path / "made"
+    assert [(one.records, one.skipped) for one in local_compact.compact(LakeSource(lake), made)] == [
+        (1, ()),
+        (5, ()),
+    ]
+    # One folder of a gateway has no such files.
+    (path_of,) = write(tmp_path / "other", "usage", records)
+    pq.write_table(records, path_of, use_deprecated_int96_timestamps=True)
+    (_, done) = local_compact.compact(str(tmp_path / "other"), made)
+    assert [one.why for one in done.skipped] == [
+        "has timestamp[us] in the column window_start, not timestamp[us, tz=UTC]"
+    ]
 
 
 def test_only_the_days_that_are_wanted(lake: Lake, raw: Path) -> None:
