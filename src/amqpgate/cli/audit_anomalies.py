@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amqpgate.cli.audit_job import job, last_option, running
+from amqpgate.cli.audit_job import running
+from amqpgate.cli.audit_options import job, last_option
 from amqpgate.cli.audit_watch import local_usage, watch_options, watching
 from amqpgate.cli.failures import WRONG, Failure
 

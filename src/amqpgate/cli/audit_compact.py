@@ -14,15 +14,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import click
 
-from amqpgate.cli.audit_job import (
-    engine_option,
-    every_option,
-    follow_option,
-    name_skipped,
-    spark_options,
-    starting,
-    until_signal,
-)
+from amqpgate.cli.audit_job import name_skipped, starting, until_signal
+from amqpgate.cli.audit_options import engine_option, every_option, follow_option, spark_options
 from amqpgate.cli.audit_source import needed
 from amqpgate.cli.failures import WRONG, Failure
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from amqpgate.cli.audit_job import job, running
+from amqpgate.cli.audit_job import running
+from amqpgate.cli.audit_options import job
 from amqpgate.cli.audit_watch import watch_options, watching
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from amqpgate.cli.audit_job import Running, records_options, running
+from amqpgate.cli.audit_job import Running, running
+from amqpgate.cli.audit_options import records_options
 from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.audit_topology import topology_of
 from amqpgate.cli.failures import WRONG, Failure

@@ -1,4 +1,4 @@
-"""What the verbs of ``amqpgate audit`` share: options, an engine, and progress on a terminal."""
+"""What the verbs of ``amqpgate audit`` share: an engine, signals, and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import signal
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, ParamSpec, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import attrs
 import click
 
 from amqpgate.cli.audit_answers import answer_name, check_answer, put_frame, put_rows, text_form
-from amqpgate.cli.audit_options import Options
+from amqpgate.cli.audit_options import Options, chosen_options
 from amqpgate.cli.audit_source import needed, source_of
 from amqpgate.cli.audit_told import RunFacts, told
 from amqpgate.cli.failures import WRONG, Failure
@@ -35,139 +35,11 @@ if TYPE_CHECKING:
     #: What is done with the rows of a batch, and its number.
     Batch: TypeAlias = Callable[[DataFrame, int], None]
 
-P = ParamSpec("P")
-
 _ZONE = "spark.sql.session.timeZone"
 #: Seconds between looks whether a query has failed.
 _LOOK = 1.0
 #: So many of the files that cannot be read are named.
 MOST_NAMED = 20
-
-
-def _keep(ctx: click.Context, param: click.Parameter, value: object) -> None:
-    """Verbs have these options, and not as arguments."""
-    ctx.meta[f"{__name__}.{param.name}"] = value
-
-
-def _keep_time(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    moment = None
-    if value is not None:
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            hint = f"{value!r} is not like 2026-11-22 or 2026-11-22T13:30"
-            raise click.BadParameter(hint, ctx, param) from None
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    _keep(ctx, param, moment)
-
-
-def _keep_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
-    if wrong := [value for value in values if "=" not in value]:
-        raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE", ctx, param)
-    _keep(ctx, param, dict(value.split("=", 1) for value in values))
-
-
-_option = partial(click.option, expose_value=False, callback=_keep)
-_time = partial(click.option, expose_value=False, callback=_keep_time, metavar="TIME")
-_SPARK = (
-    click.argument("folder", metavar="FOLDER", expose_value=False, callback=_keep),
-    _option("--master", metavar="URL", help="Spark to run on.  [default: in this process]"),
-    click.option(
-        "--conf",
-        "settings",
-        metavar="NAME=VALUE",
-        multiple=True,
-        expose_value=False,
-        callback=_keep_settings,
-        help="A setting of Spark's.",
-    ),
-    _option(
-        "--metrics",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Write metrics of the run there, for Prometheus.",
-    ),
-    _option(
-        "--lineage",
-        is_flag=True,
-        help="Send events of OpenLineage, as OPENLINEAGE_URL or openlineage.yml say.",
-    ),
-)
-#: Each verb adds its ``help``.
-engine_option = partial(
-    _option, "--engine", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True
-)
-_ENGINE = engine_option(
-    help="local is DuckDB in this process, for what fits on one machine; auto goes by size."
-)
-_RECORDS = (
-    _time("--since", help="Records from then on (UTC)."),
-    _time("--until", help="Records before then (UTC)."),
-    _option("--vhost", metavar="NAME", help="Records of one virtual host."),
-    _option("--output", "-o", metavar="PATH", help="Write there; - is standard output, the default."),
-)
-_FORMAT = _option(
-    "--format",
-    type=click.Choice(["table", "csv", "json", "parquet"]),
-    default="table",
-    show_default=True,
-    help="json is one object per line; parquet needs --output.",
-)
-_TO = _option(
-    "--to",
-    metavar="TABLES",
-    help="Put the answer into a table there: delta:FOLDER, delta:s3://BUCKET/PREFIX, iceberg:FOLDER or "
-    "iceberg://CATALOG/NAMESPACE. What it had before is replaced.",
-)
-
-
-def spark_options(verb: Callable[P, None]) -> Callable[P, None]:
-    """Give a verb the folder, and what concerns Spark. ``running`` knows what was said."""
-    for option in reversed(_SPARK):
-        verb = option(verb)
-    return verb
-
-
-def records_options(verb: Callable[P, None]) -> Callable[P, None]:
-    """The same, and which records, and where the answer goes."""
-    for option in reversed(_RECORDS):
-        verb = option(verb)
-    return spark_options(_ENGINE(verb))
-
-
-def job(verb: Callable[P, None]) -> Callable[P, None]:
-    """The same, and in which form rows are written."""
-    return records_options(_FORMAT(_TO(verb)))
-
-
-#: Of verbs that look for anomalies. Each adds its ``help``.
-last_option = partial(
-    click.option,
-    "--last",
-    metavar="HOURS",
-    type=click.IntRange(1, 24 * 366),
-    default=24,
-    show_default=True,
-)
-follow_option = click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
-#: Each verb adds its default.
-every_option = partial(
-    click.option,
-    "--every",
-    metavar="SECONDS",
-    type=click.FloatRange(0.1, 86_400),
-    show_default=True,
-    help="With --follow: how often to look.",
-)
-
-
-def chosen_options() -> Options:
-    """What was said to the verb that runs."""
-    meta = click.get_current_context().meta
-    said = {name: meta[key] for name in Options._fields if (key := f"{__name__}.{name}") in meta}
-    if said.get("output") == "-":
-        said["output"] = None
-    return Options(**said)
 
 
 def name_skipped(skipped: Sequence[Skipped]) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from amqpgate.cli.audit_answers import check_file, check_text
-from amqpgate.cli.audit_job import Running, chosen_options, job, running
+from amqpgate.cli.audit_job import Running, running
+from amqpgate.cli.audit_options import chosen_options, job
 from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_files import default_access_option

@@ -14,7 +14,8 @@ import attrs
 import click
 
 from amqpgate.cli.audit_answers import check_answer, put_rows
-from amqpgate.cli.audit_job import chosen_options, job, running
+from amqpgate.cli.audit_job import running
+from amqpgate.cli.audit_options import chosen_options, job
 from amqpgate.cli.audit_watch import local_frames, watch_options, watching
 from amqpgate.cli.failures import Failure, reported
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amqpgate.cli.audit_job import Running, last_option, records_options, running
+from amqpgate.cli.audit_job import Running, running
+from amqpgate.cli.audit_options import last_option, records_options
 from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.audit_policies import sources_of
 from amqpgate.cli.audit_prices import price_option, prices_of

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from amqpgate.cli.audit_answers import check_text
-from amqpgate.cli.audit_job import Running, chosen_options, job, running
+from amqpgate.cli.audit_job import Running, running
+from amqpgate.cli.audit_options import chosen_options, job
 from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.failures import WRONG, Failure
 from amqpgate.logs import on_one_line

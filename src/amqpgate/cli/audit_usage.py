@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from amqpgate.cli.audit_job import every_option, follow_option, job, running
+from amqpgate.cli.audit_job import running
+from amqpgate.cli.audit_options import every_option, follow_option, job
 from amqpgate.cli.audit_prices import price_option, prices_of
 
 if TYPE_CHECKING:

@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, ParamSpec
 
 import click
 
-from amqpgate.cli.audit_job import (
-    chosen_options,
-    every_option,
-    follow_option,
-    until_signal,
-)
+from amqpgate.cli.audit_job import until_signal
+from amqpgate.cli.audit_options import chosen_options, every_option, follow_option
 from amqpgate.cli.audit_source import needed
 from amqpgate.cli.failures import WRONG, Failure
 
