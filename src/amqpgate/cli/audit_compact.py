@@ -90,7 +90,7 @@ def _into_folder(table: Path, every: float | None) -> None:
         source, asked, is_sparks = job.source(), job.options.engine, job.options.is_sparks
         if choose(source, asked, is_sparks=is_sparks, is_any_size=True) == "local":
             is_followed = every is not None
-            _here(job, every, lambda now, tell: compact(now, table, tell, is_followed=is_followed))
+            _here(job, source, every, lambda now, tell: compact(now, table, tell, is_followed=is_followed))
             return
         run = job.on_spark(source, is_long=every is None and is_long(source))
         if every is None:
@@ -142,19 +142,22 @@ def _into_lake(address: TableAddress, keep: timedelta, every: float | None) -> N
                     click.echo(f"{gone:,} files of old versions removed")
                 expired = monotonic()
 
-        _here(job, every, partial(compact_into, lake), forget)
+        _here(job, job.source(), every, partial(compact_into, lake), forget)
 
 
 def _here(
     job: Starting,
+    source: str | RecordSource,
     every: float | None,
     compact: Callable[[str | RecordSource, Callable[[str], None]], list[Compacted]],
     after: Callable[[], None] = lambda: None,
 ) -> None:
     """In this process, once or until a signal."""
+    from amqpgate.pipeline.errors import PassingError
+
     job.facts.runs_on("local")
     if every is None:
-        _tell(job, compact(job.source(), job.tell))
+        _tell(job, compact(source, job.tell))
         after()
         return
     with until_signal() as signalled:
@@ -166,9 +169,15 @@ def _here(
             job.tell(text)
 
         named: set[Skipped] = set()
+        passing = ""
         while not signalled.is_set():
-            with ExitStack() as stack:
-                done = compact(job.source(stack), tell)
+            try:
+                with ExitStack() as stack:
+                    done = compact(job.source(stack), tell)
+            except PassingError as error:
+                if str(error) != passing:
+                    click.echo(f"amqpgate: {error}: looking again", err=True)
+                passing, done = str(error), []
             new = [
                 attrs.evolve(one, skipped=tuple(each for each in one.skipped if each not in named))
                 for one in done

@@ -313,9 +313,10 @@ def _progress() -> Iterator[Callable[[str], None]]:
         yield lambda _: None
         return
     from rich.console import Console
+    from rich.markup import escape
 
     with Console(stderr=True).status("looking") as status:
-        yield status.update
+        yield lambda text: status.update(escape(text))
 
 
 @contextmanager

@@ -15,16 +15,20 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.folders import name_of, newest
+from amqpgate.pipeline.contract import look_into
+from amqpgate.pipeline.errors import PassingError, PipelineError
+from amqpgate.pipeline.folders import NUMBERED, name_of, newest
+from amqpgate.pipeline.pages import damage
 from amqpgate.pipeline.parts import Part, merge
 from amqpgate.records import Sort
 
@@ -33,6 +37,9 @@ _UNFINISHED: Final = "_unfinished"
 _LOCK: Final = "_lock"
 _FILE: Final = "records-{:08}.parquet"
 _FILES: Final = "records-????????.parquet"
+_NUMBERED: Final = re.compile(r"records-\d{8}\.parquet")
+#: Folders with such files.
+_PLACES: Final = ("events/date=*", "usage/date=*/vhost_key=*")
 #: Its name before it has its number.
 _MADE: Final = "records.parquet"
 
@@ -45,7 +52,7 @@ def locked(table: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PipelineError(f"{table} is being compacted by another process") from None
+            raise PassingError(f"{table} is being compacted by another process") from None
         _clear(table)
         try:
             yield
@@ -56,13 +63,16 @@ def locked(table: Path) -> Iterator[None]:
 def read_before(table: Path, sort: Sort) -> set[str]:
     """Names of the Parquet files that are in the table."""
     ledger = _ledger(table, sort)
-    return set(ledger.read_text().splitlines()) if ledger.exists() else set()
+    # What is none is read again, and found there.
+    names = ledger.read_text(errors="replace").split("\n") if ledger.exists() else []
+    return {name for name in names if not NUMBERED.match(f"/{name}")}
 
 
 def note(table: Path, sort: Sort, paths: Iterable[str]) -> None:
     """Remember Parquet files. Only after their records are in the table: without their lines they are read,
     and their records found there, again."""
-    names = set(map(name_of, paths))
+    # Files of compacted tables are called alike, and replaced: they are read each time.
+    names = {name_of(path) for path in paths if not NUMBERED.match(path)}
     if names:
         _replace_text(_ledger(table, sort), "\n".join(sorted(names.union(read_before(table, sort)))) + "\n")
 
@@ -76,8 +86,17 @@ def workplace(table: Path, sort: Sort) -> Path:
 
 
 def merge_into(table: Path, sort: Sort, place: str, parts: Iterable[Part]) -> None:
-    """Make the next file of a folder in the workplace: what it has, and parts, which are sorted."""
-    merge(parts, _in_force(table / sort / place), sort, table / _UNFINISHED / sort / place / _MADE)
+    """Make the next file of a folder in the workplace: what it has, and parts, which are sorted.
+
+    Raises ``PipelineError`` where the file that it has is damaged.
+    """
+    old = _in_force(table / sort / place)
+    try:
+        merge(parts, old, sort, table / _UNFINISHED / sort / place / _MADE)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if old is not None and (why := look_into(str(old), sort).why or damage(str(old))) is not None:
+            raise PipelineError(f"{old} is a file of the table, and cannot be read: {why}") from error
+        raise
 
 
 def exchange(table: Path, sort: Sort, places: Iterable[str]) -> dict[str, int]:
@@ -102,7 +121,10 @@ def _exchange(part: Path, place: Path) -> int:
     if gain:
         place.mkdir(parents=True, exist_ok=True)
         _sync(new)
-        new.replace(place / _FILE.format(1 + (int(old.stem[-8:]) if old else 0)))
+        following = place / _FILE.format(1 + (int(old.stem[-8:]) if old else 0))
+        # Whatever was seen: what has that name would be lost.
+        assert not following.exists(), f"{following} is there already"
+        new.replace(following)
         _sync(place)
         if old:
             old.unlink()
@@ -110,13 +132,18 @@ def _exchange(part: Path, place: Path) -> int:
 
 
 def _in_force(place: Path) -> Path | None:
-    return max(place.glob(_FILES), default=None)
+    """Raises ``OSError`` for a folder that cannot be listed: as an empty one, its file would be replaced."""
+    try:
+        names = os.listdir(place)
+    except FileNotFoundError:
+        return None
+    return max((place / name for name in names if _NUMBERED.fullmatch(name)), default=None)
 
 
 def _clear(table: Path) -> None:
-    """What a crash has left."""
+    """What a crash has left in the folders of a table; others may have files of such names, too."""
     shutil.rmtree(table / _UNFINISHED, ignore_errors=True)
-    files = {str(path) for path in table.rglob(_FILES)}
+    files = {str(path) for pattern in _PLACES for path in table.glob(f"{pattern}/{_FILES}")}
     for replaced in files.difference(newest(files)):
         Path(replaced).unlink()
 

@@ -96,6 +96,10 @@ def look_into(source: str | pa.Buffer, sort: Sort, *, widened: bool = False, mos
             return Look(versions, columns=_columns(tuple(names)))
     except FileNotFoundError:
         return Look(why=GONE)
+    except UnicodeEncodeError:
+        return Look(why="has a name that is not UTF-8")
+    except PermissionError as error:
+        return Look(why=f"cannot be read: {error.strerror}")
     except (pa.ArrowException, OSError):
         return Look(why=DAMAGED)
 
@@ -115,7 +119,7 @@ def whole(source: str | pa.Buffer, sort: Sort) -> pa.Table | str:
                 return too_much
             names = [name for name in schema.names if name in file.schema_arrow.names]
             for batch in file.iter_batches(columns=names):
-                size += sum(map(_decoded_bytes, batch.columns))
+                size += sum(map(decoded_bytes, batch.columns))
                 if size > _MOST_BYTES:
                     return too_much
                 columns = [
@@ -159,7 +163,7 @@ def _in_parts(source: str | pa.Buffer) -> pq.ParquetFile:
     )
 
 
-def _decoded_bytes(column: pa.Array) -> int:
+def decoded_bytes(column: pa.Array) -> int:
     """What it takes without a dictionary."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)

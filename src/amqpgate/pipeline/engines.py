@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.frames import Engine
 from amqpgate.pipeline.masters import is_submitted
-from amqpgate.pipeline.places import LOCAL, local_files
+from amqpgate.pipeline.places import local_files, local_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +54,7 @@ def is_long(folder: str | RecordSource, span: Callable[[], Span] | None = None) 
 def _size_of(folder: str | RecordSource, span: Callable[[], Span] | None) -> int:
     """Bytes of its files, or, where that may decide, of those that may have records of the span."""
     if isinstance(folder, str):
-        size = sum(_size(f"{LOCAL}{path}") for path in local_files(folder) or ())
+        size = sum(local_size(str(path)) for path in local_files(folder) or ())
     else:
         size = folder.size
     if size <= _MOST_SHORT or span is None:
@@ -67,11 +66,4 @@ def _size_of(folder: str | RecordSource, span: Callable[[], Span] | None) -> int
     found = (chosen_of(folder, sort, span(), ()) for sort in TABLES)
     # Files of lines may have both sorts.
     paths = {path for parquet, lines in found for path in (*parquet, *lines)}
-    return sum(map(_size if isinstance(folder, str) else folder.size_of, paths))
-
-
-def _size(path: str) -> int:
-    try:
-        return Path(path.removeprefix(LOCAL)).stat().st_size
-    except FileNotFoundError:
-        return 0
+    return sum(map(local_size if isinstance(folder, str) else folder.size_of, paths))

@@ -7,3 +7,7 @@ from amqpgate.errors import AmqpgateError
 
 class PipelineError(AmqpgateError):
     """A job cannot run on this machine or with these records; says what to do."""
+
+
+class PassingError(PipelineError):
+    """What passes by itself: who follows a folder looks again."""

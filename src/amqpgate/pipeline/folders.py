@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import attrs
 
 from amqpgate.pipeline.contract import GONE, Look, Skipped, look_into
-from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.errors import PassingError, PipelineError
 from amqpgate.pipeline.frames import F
 from amqpgate.pipeline.pages import damage
-from amqpgate.pipeline.places import LOCAL, local_files
+from amqpgate.pipeline.places import LOCAL, local_files, local_path, local_size
 from amqpgate.records import SCHEMA_VERSION, Sort
 
 if TYPE_CHECKING:
@@ -123,10 +123,10 @@ class Compacted:
 
 def refuse_overlap(source: str | RecordSource, table: Path) -> None:
     """Raise ``PipelineError`` where one folder is in the other: records would be there twice."""
-    folder = source.removeprefix(LOCAL) if isinstance(source, str) else source.folder
+    folder = local_path(source) if isinstance(source, str) else source.folder
     if folder is None:
         return
-    raw, made = Path(folder).resolve(), table.resolve()
+    raw, made = folder.resolve(), table.resolve()
     if raw.is_relative_to(made) or made.is_relative_to(raw):
         raise PipelineError(f"{table} and {source} are in one another: the table must be apart")
 
@@ -140,7 +140,7 @@ def chosen(
     """
     there = newest(found)
     if not any(_PARQUET.search(path) or _JSON.search(path) for path in there):
-        raise PipelineError(
+        raise PassingError(
             f"{folder} has no audit records: neither {{events,usage}}/date=*/*.parquet nor *.json, *.jsonl"
         )
     wanted = [path for path in there if _wanted(path, span)]
@@ -168,8 +168,7 @@ def in_groups(
     waiting: list[str] = []
     size = 0
     for path in paths:
-        file = Path(path.removeprefix(LOCAL))
-        own = file.stat().st_size if isinstance(source, str) else source.size_of(path)
+        own = local_size(path) if isinstance(source, str) else source.size_of(path)
         if waiting and (size + own > most_bytes or len(waiting) == most_files):
             yield waiting
             waiting, size = [], 0
@@ -216,7 +215,11 @@ def _wanted(path: str, span: Span) -> bool:
         return False
     if (match := _DATE.search(path)) is None:
         return True
-    day = date.fromisoformat(match[1])
+    try:
+        day = date.fromisoformat(match[1])
+    except ValueError:
+        # It is no day: what is in it is looked at.
+        return True
     if span.since is not None and day < (span.since - _SLACK).astimezone(UTC).date():
         return False
     return span.until is None or day <= (span.until + _SLACK).astimezone(UTC).date()
@@ -234,7 +237,7 @@ def look_into_all(paths: Iterable[str], sort: Sort, *, widened: bool = False) ->
 def refuse_gone(found: Mapping[str, str | None]) -> None:
     """Raises ``PipelineError`` if a file is gone since its folder was listed."""
     if gone := next((path for path, why in found.items() if why == GONE), None):
-        raise PipelineError(f"{gone} {GONE} since its folder was listed: run it again")
+        raise PassingError(f"{gone} {GONE} since its folder was listed: run it again")
 
 
 def refuse_damaged(paths: Iterable[str]) -> None:

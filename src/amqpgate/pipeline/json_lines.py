@@ -75,6 +75,8 @@ def damage(path: str) -> str | None:
                     return f"unpacks to more than {MOST_UNPACKED} times its size"
     except FileNotFoundError:
         return GONE
+    except UnicodeEncodeError:
+        return "has a name that is not UTF-8"
     except (OSError, pyarrow.ArrowException):
         return DAMAGED
     return None

@@ -124,6 +124,10 @@ def _take(
 
     def tables() -> Iterator[pa.Table]:
         for path in paths:
+            if is_followed and not Path(path.removeprefix(LOCAL)).exists():
+                # Whoever removes old files goes on meanwhile.
+                taken.append(_Taken(path, is_read=False, versions=Counter(), skipped=()))
+                continue
             if path in of_lines:
                 _, broken = readable([path])
                 seen = LinesSeen()

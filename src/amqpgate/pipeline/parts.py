@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from amqpgate.pipeline.batches import together
-from amqpgate.pipeline.contract import MOST_OF_GATEWAYS, UNIT, is_whole
+from amqpgate.pipeline.contract import LATEST, UNIT, decoded_bytes, required
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.folders import OTHER_VHOSTS, TIME, key_of
 from amqpgate.pipeline.pages import damage
@@ -37,8 +37,15 @@ PACKED: Final = "place string, first string, records binary"
 
 #: Bytes of records that are looked at together: some 100,000 rows as they are read, twice that of a part.
 _TOGETHER: Final = 64 << 20
-#: Rows of a large row group that are read together.
+#: Rows that are read together: more than a gateway's file has.
 _ROWS: Final = 1 << 16
+#: Bytes of a file that is read once.
+_FEW: Final = 128 << 20
+#: Columns that are no dictionaries here, and may be in a file: few bytes of it then stand for many. In rows
+#: that are read together they have so many at most.
+_UNIQUE: Final = ("record_id", "body")
+_LARGEST: Final = 256 << 20
+_LATEST: Final = int(LATEST.timestamp() * 1e6)
 
 _ID: Final = "record_id"
 _STREAM: Final = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -94,15 +101,20 @@ def records_of(path: str, sort: Sort) -> Iterable[pa.Table]:
     here = path.removeprefix(LOCAL)
     if (why := damage(here)) is not None:
         raise Damaged(f"is damaged: {why}")
+    held: list[pa.Table] = []
+    size = 0
     try:
         with opened(here, sort) as file:
-            if is_few(file.metadata):
-                return [*tables_of(file, sort)]
+            for table in tables_of(file, sort):
+                # What a file says of its size is a claim.
+                size += table.nbytes
+                if size <= _FEW:
+                    held.append(table)
+                else:
+                    held.clear()
     except (OSError, pa.ArrowException) as error:
         raise Damaged("is damaged") from error
-    if not is_whole(here):
-        raise Damaged("is damaged")
-    return _in_turn(path, sort)
+    return held if size <= _FEW else _in_turn(path, sort)
 
 
 def _in_turn(path: str, sort: Sort) -> Iterator[pa.Table]:
@@ -189,7 +201,7 @@ def _places(table: pa.Table, sort: Sort) -> tuple[list[str], npt.NDArray[np.int6
     """Folders of the table, and of each record in which of them it is."""
     days = pc.dictionary_encode(table[TIME[sort]].combine_chunks().cast(pa.date32()))
     dates = [f"date={day}" for day in days.dictionary.to_pylist()]
-    numbers = days.indices.to_numpy()
+    numbers = days.indices.to_numpy().astype(np.int64)
     if sort == "events":
         return dates, numbers
     names = table["vhost"].combine_chunks()
@@ -199,8 +211,12 @@ def _places(table: pa.Table, sort: Sort) -> tuple[list[str], npt.NDArray[np.int6
     opened = pc.equal(table["operation"], "connection.open").combine_chunks().fill_null(False)
     named = np.where(opened.to_numpy(zero_copy_only=False), none, names.indices.fill_null(none).to_numpy())
     distinct = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    found = numbers * len(distinct) + np.array([distinct[key] for key in keys])[named]
-    return [f"{date}/vhost_key={key}" for date in dates for key in distinct], found
+    pairs = numbers * len(distinct) + np.array([distinct[key] for key in keys])[named]
+    # Of all days and keys only those that are there together.
+    there, found = np.unique(pairs, return_inverse=True)
+    known = [*distinct]
+    places = [f"{dates[pair // len(known)]}/vhost_key={known[pair % len(known)]}" for pair in there.tolist()]
+    return places, found
 
 
 def _packed(parts: dict[str, list[pa.Table]]) -> pa.RecordBatch:
@@ -242,7 +258,9 @@ def opened(path: str | Path | pa.NativeFile, sort: Sort) -> pq.ParquetFile:
     """A file whose texts that repeat are read as dictionaries, and whose pages are checked."""
     metadata = pq.read_metadata(path)
     there = {name for name in metadata.schema.names if _schema(sort).get_field_index(name) >= 0}
-    repeating = [name for name in there if pa.types.is_dictionary(_schema(sort).field(name).type)]
+    repeating = [
+        name for name in there if name in _UNIQUE or pa.types.is_dictionary(_schema(sort).field(name).type)
+    ]
     # Of large columns not all is in memory.
     return pq.ParquetFile(
         path,
@@ -250,33 +268,34 @@ def opened(path: str | Path | pa.NativeFile, sort: Sort) -> pq.ParquetFile:
         read_dictionary=repeating,
         page_checksum_verification=True,
         coerce_int96_timestamp_unit=UNIT,
-        buffer_size=0 if _has_small_groups(metadata) else 1 << 20,
+        buffer_size=1 << 20,
     )
 
 
-def is_few(metadata: pq.FileMetaData) -> bool:
-    """Whether all records of a file may be in memory: few bytes of it can be many."""
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
-    size: int = sum(one.total_byte_size for one in groups)
-    return bool(metadata.num_rows <= MOST_OF_GATEWAYS) and size <= _TOGETHER
-
-
-def _has_small_groups(metadata: pq.FileMetaData) -> bool:
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
-    return all(one.num_rows <= MOST_OF_GATEWAYS and one.total_byte_size <= _TOGETHER for one in groups)
-
-
 def tables_of(file: pq.ParquetFile, sort: Sort) -> Iterator[pa.Table]:
-    """Records of a file, some at a time. Raises ``ArrowException`` where it is damaged."""
-    tables: Iterator[pa.Table]
-    if _has_small_groups(file.metadata):
-        tables = map(file.read_row_group, range(file.num_row_groups))
-    else:
-        tables = together(file.iter_batches(_ROWS), _TOGETHER)
-    for table in tables:
-        # Places in a dictionary are not looked at before.
-        table.validate(full=True)
+    """Records of a file, some at a time. Raises ``ArrowException`` where it is damaged, and ``Damaged`` where
+    its records are none, whatever its statistics say."""
+    names = [name for name in _schema(sort).names if name in file.schema_arrow.names]
+    batches = (_checked(batch, sort) for batch in file.iter_batches(_ROWS, columns=names))
+    for table in together(batches, _TOGETHER):
         yield fitted(table, sort)
+
+
+def _checked(batch: pa.RecordBatch, sort: Sort) -> pa.RecordBatch:
+    # Places in a dictionary are not looked at before.
+    batch.validate(full=True)
+    for name in required(sort):
+        if batch[name].null_count:
+            raise Damaged(f"has a record without {name}")
+    for field in _schema(sort):
+        if pa.types.is_timestamp(field.type) and field.name in batch.schema.names:
+            ends = pc.min_max(batch[field.name].cast(pa.int64())).as_py()
+            if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < _LATEST:
+                raise Damaged(f"has a time in {field.name} that is none")
+    for name in _UNIQUE:
+        if name in batch.schema.names and decoded_bytes(batch[name]) > _LARGEST:
+            raise Damaged(f"has more than {_LARGEST >> 20} MiB of {name} in {len(batch):,} records")
+    return batch
 
 
 def parts_of(file: pq.ParquetFile, sort: Sort) -> Iterator[Part]:

@@ -25,10 +25,8 @@ def local_files(folder: str) -> list[Path] | None:
     """All files below it, or itself, sorted; without names that begin with ``_`` or ``.``, and what is below
     those. A link to a file is that file, which is there once; one to a folder is left alone: it may lead in
     circles. None of a folder elsewhere. Raises ``PipelineError`` if it is not there."""
-    parts = urlsplit(folder)
-    if parts.scheme not in ("", "file"):
+    if (root := local_path(folder)) is None:
         return None
-    root = Path(unquote(parts.path) if parts.scheme else folder).absolute()
     if not root.exists():
         raise PipelineError(f"{folder}: no such file or folder")
     if root.is_file():
@@ -41,8 +39,31 @@ def local_files(folder: str) -> list[Path] | None:
     return sorted({path.resolve(): path for path in reversed(links)}.values())
 
 
+def local_path(folder: str) -> Path | None:
+    """Where it is on this machine, if it is."""
+    parts = urlsplit(folder)
+    if parts.scheme not in ("", "file"):
+        return None
+    return Path(unquote(parts.path) if parts.scheme else folder).absolute()
+
+
+def local_size(path: str) -> int:
+    """Bytes of a file of this machine; none of one that is gone."""
+    try:
+        return Path(path.removeprefix(LOCAL)).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _refuse(error: OSError) -> None:
+    """A folder that cannot be listed: what is in it would be missing. One that is gone is as if it had never
+    been."""
+    if not isinstance(error, FileNotFoundError):
+        raise PipelineError(f"{error.filename} cannot be listed: {error.strerror}") from error
+
+
 def _below(root: Path) -> Iterator[Path]:
     """Whatever is there and no folder, without what readers pass over."""
-    for folder, folders, names in os.walk(root):
+    for folder, folders, names in os.walk(root, onerror=_refuse):
         folders[:] = [name for name in folders if name[0] not in "_."]
         yield from (Path(folder, name) for name in names if name[0] not in "_.")

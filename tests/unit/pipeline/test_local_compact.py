@@ -129,8 +129,9 @@ def test_a_large_file_is_taken_as_a_whole_or_not_at_all(
     raw: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The damage is in its last row group. The others go on where the folder is followed."""
-    monkeypatch.setattr(parts, "MOST_OF_GATEWAYS", 50)
+    monkeypatch.setattr(parts, "_FEW", 1 << 10)
     monkeypatch.setattr(parts, "_TOGETHER", 1 << 10)
+    monkeypatch.setattr(parts, "_ROWS", 20)
     broken = sorted(raw.rglob("*.parquet"))[2]
     records = pq.read_table(broken, partitioning=None)
     pq.write_table(records, broken, row_group_size=20, compression="none")
@@ -198,6 +199,23 @@ def test_a_table_of_an_open_format_is_read_once_and_stays_whole(
     assert sorted(path for path in (tmp_path / form).rglob("*") if path.is_file()) == there
     with pytest.raises(PipelineError, match="the table must be apart"):
         compact(LakeSource(open_lake(address)), tmp_path / form)
+
+
+def test_a_file_that_is_removed_meanwhile(raw: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends a job, which could not say what is missing. Where the folder is followed, old files go."""
+    real = module.workplace
+    gone = iter(sorted(raw.rglob("*.parquet")))
+
+    def removing(*args: object) -> Path:
+        if args[1] == "usage":
+            next(gone).unlink()
+        return real(*args)
+
+    monkeypatch.setattr(module, "workplace", removing)
+    with pytest.raises(PipelineError, match="is gone since its folder was listed"):
+        compact(str(raw), table)
+    (_, done) = compact(str(raw), table, is_followed=True)
+    assert (done.files, done.records, done.skipped) == (4, 400, ())
 
 
 def test_a_table_lacks_no_column(raw: Path, table: Path) -> None:

@@ -217,7 +217,7 @@ def test_a_damaged_file_is_left_out_and_named(lake: Lake, raw: Path) -> None:
 @pytest.fixture
 def large(raw: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of one row group of which not all is held at once."""
-    monkeypatch.setattr(parts, "MOST_OF_GATEWAYS", 300)
+    monkeypatch.setattr(parts, "_FEW", 1 << 10)
     monkeypatch.setattr(parts, "_ROWS", 100)
     monkeypatch.setattr(parts, "_TOGETHER", 1 << 10)
     monkeypatch.setattr(compacting, "_MOST_BYTES", 1 << 10)
