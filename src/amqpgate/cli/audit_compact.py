@@ -174,6 +174,7 @@ def _here(
             try:
                 with ExitStack() as stack:
                     done = compact(job.source(stack), tell)
+                passing = ""
             except PassingError as error:
                 if str(error) != passing:
                     click.echo(f"amqpgate: {error}: looking again", err=True)
