@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -37,7 +36,6 @@ _UNFINISHED: Final = "_unfinished"
 _LOCK: Final = "_lock"
 _FILE: Final = "records-{:08}.parquet"
 _FILES: Final = "records-????????.parquet"
-_NUMBERED: Final = re.compile(r"records-\d{8}\.parquet")
 #: Folders with such files.
 _PLACES: Final = ("events/date=*", "usage/date=*/vhost_key=*")
 #: Its name before it has its number.
@@ -137,7 +135,7 @@ def _in_force(place: Path) -> Path | None:
         names = os.listdir(place)
     except FileNotFoundError:
         return None
-    return max((place / name for name in names if _NUMBERED.fullmatch(name)), default=None)
+    return max((place / name for name in names if NUMBERED.match(f"/{name}")), default=None)
 
 
 def _clear(table: Path) -> None:
