@@ -142,10 +142,14 @@ def real_api_server(folder: Path) -> Iterator[RealApiServer]:
         _until_ready(found, processes)
         yield found
     finally:
+        # The server first: without its store it waits for minutes.
         for process in reversed(processes):
             process.terminate()
-        for process in reversed(processes):
-            process.wait(30)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def _until_ready(server: RealApiServer, processes: list[subprocess.Popen[bytes]]) -> None:
