@@ -38,6 +38,15 @@ spec:
   - {id: rest, effect: allow, operations: ["*"]}
 ---
 apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: by-way}
+spec:
+  subjects: [{user: guest, listeners: ["*"]}]
+  rules:
+  - {id: no-bills, effect: deny, operations: [basic.publish], routingKey: {prefix: bill}}
+  - {id: no-app, effect: deny, operations: [basic.publish], properties: {appId: secret}}
+---
+apiVersion: amqpgate.io/v1alpha1
 kind: RatePolicy
 metadata: {name: pace}
 spec: {subjects: [{user: guest}], limits: [{id: each, per: [user], messages: 1k/s, action: delay}]}
@@ -145,6 +154,45 @@ def test_a_denied_publish_appears_within_two_seconds_and_is_explained(
     # It was refused, too.
     with pytest.raises(ChannelClosedByBroker):
         channel.queue_declare("", exclusive=True)
+
+
+def test_a_denial_is_explained_by_all_that_policies_know_of_who_asked(shown: Shown, gateway: Gateway) -> None:
+    shown.view("Denials")
+    key = f"bill.{time.monotonic_ns()}"
+    connection = pika.BlockingConnection(parameters(gateway.port))
+    channel = connection.channel()
+    channel.basic_publish("amq.topic", key, b"x")
+    found = shown.page.locator("#denials-list li").filter(has_text=key)
+    found.get_by_role("button", name="Explain").click()
+    answer = shown.page.locator("#explained")
+    expect(answer).to_contain_text("Denied by by-way/no-bills")
+    # What is not kept may have decided, and then it is not said that all is well.
+    connection.close()
+    connection = pika.BlockingConnection(parameters(gateway.port))
+    channel, key = connection.channel(), f"order.{time.monotonic_ns()}"
+    channel.basic_publish("amq.topic", key, b"x", pika.BasicProperties(app_id="secret"))
+    found = shown.page.locator("#denials-list li").filter(has_text=key)
+    found.get_by_role("button", name="Explain").click()
+    expect(answer).to_contain_text("by-way/no-app denied it at")
+    expect(answer).to_contain_text("which are not kept")
+    shown.page.get_by_label("Routing key").fill("order")
+    shown.page.locator("#explain-form").get_by_role("button", name="Explain").click()
+    expect(answer).to_contain_text("Allowed by shop/rest")
+    expect(answer).not_to_contain_text("denied it at")
+    connection.close()
+
+
+def test_policies_are_found_by_what_they_say(shown: Shown) -> None:
+    shown.view("Policies")
+    shown.page.get_by_role("searchbox", name="Containing").fill("no-bills")
+    cards = shown.page.locator("#policies-list details")
+    expect(cards).to_have_count(1)
+    expect(shown.page.locator("#policies-count")).to_have_text("1 of 3 policies")
+    shown.page.get_by_role("searchbox", name="Containing").fill("pace")
+    expect(cards).to_have_count(1)
+    assert shown.page.url.endswith("#policies?text=pace")
+    shown.page.get_by_role("searchbox", name="Containing").fill("")
+    expect(cards).to_have_count(3)
 
 
 def test_a_session_is_found_by_keyboard_and_closed(shown: Shown, gateway: Gateway) -> None:

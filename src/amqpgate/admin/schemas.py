@@ -105,6 +105,8 @@ DECISION: Final = of(
     rule=TEXT,
     effect=TEXT,
     text=TEXT,
+    # Who asked, as `/explain` takes it.
+    **{"as": {"type": "object"}},
 )
 #: How often, and when last.
 HITS: Final = of(hits=COUNT, messages=COUNT, last_hit=or_null(NUMBER))

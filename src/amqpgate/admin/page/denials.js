@@ -4,7 +4,8 @@ import { get, post } from "./api.js";
 import { about, byId, chip, clock, count, h, nothing, pill, setText, sync, who } from "./dom.js";
 
 export const SECONDS = 5;
-const KEPT = 250;
+// As many as a worker keeps.
+const KEPT = 500;
 const SHOWN = 100;
 const KINDS = { denied: ["bad", "denied"], shadow: ["wait", "shadow"], not_transformed: ["bad", "not transformed"] };
 
@@ -21,7 +22,7 @@ function add(found) {
   decisions = [...fresh, ...decisions].sort((one, other) => other.at - one.at || other.number - one.number);
   // Of each kind: what is only for show would push out what was denied.
   const room = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, KEPT]));
-  decisions = decisions.filter((decision) => room[decision.kind]-- > 0);
+  decisions = decisions.filter((decision) => keyOf(decision) === chosen || room[decision.kind]-- > 0);
 }
 
 let isMissing = true;
@@ -70,6 +71,8 @@ form.addEventListener("input", () => {
 // `#denials?text=refund` or `#denials?id=...`, from somebody.
 export function enter(query) {
   chosen = query.get("id");
+  // The gateway may have kept what other denials have pushed out here.
+  if (chosen && !decisions.some((decision) => keyOf(decision) === chosen)) isMissing = true;
   if (query.size) for (const name of ["kind", "text"]) form.elements[name].value = query.get(name) ?? "";
   if (!isMissing) draw();
 }
@@ -82,7 +85,7 @@ function draw() {
     (decision) =>
       (!kind || decision.kind === kind) &&
       (!text ||
-        [decision.user, decision.vhost, decision.client, decision.operation, decision.exchange, decision.queue, decision.routing_key, decision.policy, decision.rule]
+        [decision.session, decision.user, decision.vhost, decision.client, decision.operation, decision.exchange, decision.queue, decision.routing_key, decision.policy, decision.rule]
           .join("\n").toLowerCase().includes(text)),
   );
   const first = wanted.findIndex((decision) => decision.keys.includes(chosen));
@@ -164,13 +167,22 @@ function fit() {
 }
 question.elements.op.addEventListener("change", fit);
 
+// What is being explained; null where somebody wrote it.
+let explained = null;
+question.addEventListener("input", () => {
+  explained = null;
+});
+
 function fill(decision) {
   const fields = question.elements;
+  explained = decision;
   fields.op.value = decision.operation;
   fields.user.value = decision.user ?? "";
   fields.vhost.value = decision.vhost;
   fields.source.value = decision.client ?? "";
-  fields.more.value = "";
+  // By all that policies may select: groups, claims, the listener, a certificate.
+  const { user, vhost, source, ...rest } = decision.as;
+  fields.more.value = Object.keys(rest).length ? JSON.stringify({ as: rest }) : "";
   for (const [key, name] of Object.entries(FIELDS)) fields[key].value = decision[name] ?? "";
   fields.shadow.checked = decision.kind === "shadow";
   fit();
@@ -199,8 +211,11 @@ function answer(said) {
     h("li", { class: one.decides ? "decides" : one.matches ? "matches" : "" },
       h("p", {}, h("span", { class: "rule" }, `${one.policy}/${one.rule}`), " ", pill(one.effect === "allow" ? "good" : "bad", one.effect)),
       h("p", { class: "hint" }, one.decides ? "decides" : one.matches ? "matches, too" : one.whyNot));
-  byId("explained").replaceChildren(
+  byId("explained").replaceChildren(...[
     h("p", { class: `verdict ${allowed ? "good" : "bad"}` }, h("strong", {}, allowed ? "Allowed" : "Denied"), ` by ${said.reason}`),
+    allowed && explained?.kind === "denied"
+      ? h("p", { class: "notice wait" }, `${ruleOf(explained)} denied it at ${clock(explained.at)}. Either other policies are in force now, or it was for a header, an argument, a property or the size, which are not kept: write them below “More of the request”.`)
+      : null,
     ...said.steps.flatMap((step) => [
       said.steps.length > 1 ? h("p", {}, pill(step.verdict === "allow" ? "good" : "bad", step.verdict), " ", step.request) : null,
       h("ol", { class: "reasons" }, ...step.rules.map(rule)),
@@ -208,5 +223,5 @@ function answer(said) {
     ...said.policies.filter((policy) => policy.why).map((policy) =>
       h("p", { class: "hint" }, `policy ${policy.policy} ${policy.counts ? "counts in part" : "does not count"}: ${policy.why}`)),
     ...(said.mirror ? [h("p", { class: "hint" }, `mirrored by ${said.mirror}`)] : []),
-  );
+  ].filter(Boolean));
 }

@@ -3,8 +3,9 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 // What would not be seen, or would turn other letters round: controls, marks of direction, halves of letters.
-const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\p{Cs}]/gu;
-export const visible = (text) => text.replace(UNSEEN, (one) => `\\u${one.charCodeAt().toString(16).padStart(4, "0")}`);
+const SHORT = { "\n": "\\n", "\t": "\\t" };
+const UNSEEN = /[\0-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\p{Cs}]/gu;
+export const visible = (text) => text.replace(UNSEEN, (one) => SHORT[one] ?? `\\u${one.charCodeAt().toString(16).padStart(4, "0")}`);
 
 function grown(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -58,7 +59,7 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 export const count = (number) => (number === null || number === undefined ? "–" : whole.format(number));
-export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+export const plural = (number, word, many = `${word}s`) => `${count(number)} ${number === 1 ? word : many}`;
 export const brief = (number) => (Math.abs(number) < 10000 ? whole.format(number) : short.format(number));
 
 export function rate(perSecond) {

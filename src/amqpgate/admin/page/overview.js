@@ -172,7 +172,7 @@ function drawLimits({ limits, left_out: more }) {
         : h("li", {}, pill("", ""), h("span", { class: "grow" }, h("b", {}, one.key.map((part) => part || "–").join(" · ") || "all"), " ", h("span", { class: "rule" }, `${one.policy}/${one.limit}`)),
             h("span", { class: "side" }), h("meter", { min: 0, max: 1, "aria-label": `${one.policy}/${one.limit}: how much of it is used` })),
     (node, one) => {
-      if (one.more) return setText(node, `${count(one.more)} more at /limits`);
+      if (one.more) return setText(node, `${count(one.more)} more, all in GET /limits`);
       const show = one.quantity.endsWith("bytes") ? bytes : rate;
       node.firstChild.className = `pill ${one.waiting ? "wait" : one.enforced ? "good" : ""}`;
       setText(node.firstChild, one.waiting ? `${count(one.waiting)} wait` : one.enforced ? "open" : "shadow");

@@ -7,14 +7,30 @@ export const SECONDS = 4;
 const EFFECTS = { allow: "good", deny: "bad", delay: "wait", reject: "bad", close: "bad" };
 const MODES = { enforce: "good", shadow: "wait", off: "" };
 
+const form = byId("policies-form");
+let answer = null;
+
+form.addEventListener("submit", (event) => event.preventDefault());
+form.addEventListener("input", () => {
+  const text = form.elements.text.value;
+  history.replaceState(null, "", `#policies${text ? `?${new URLSearchParams({ text })}` : ""}`);
+  if (answer) draw();
+});
+
+// `#policies?text=orders`, from somebody.
+export function enter(query) {
+  if (query.size) form.elements.text.value = query.get("text") ?? "";
+  if (answer) draw();
+}
+
 export async function ask() {
-  const answer = await get("/policies");
+  answer = await get("/policies");
   setText(byId("policies-digest"), answer.digest ? `sha256:${answer.digest.slice(0, 16)}` : "none");
   const wrong = byId("policies-error");
   wrong.hidden = !answer.error;
   const where = [answer.file, answer.line, answer.column].filter((part) => part !== null).join(":");
   setText(wrong, answer.error ? `Those read last are not in force: ${where ? `${where}: ` : ""}${answer.error}` : "");
-  draw(answer);
+  draw();
   drawShadow(answer.shadow);
 }
 
@@ -22,8 +38,16 @@ export function heard(name, event, again) {
   if (name === "policies") again();
 }
 
-function draw(answer) {
-  const cards = [...answer.policies];
+function fits(policy, text) {
+  const words = [policy.name, policy.kind, policy.mode, policy.file, ...policy.rules.flatMap((rule) => [rule.id, rule.effect, ...rule.operations])];
+  return words.join("\n").toLowerCase().includes(text);
+}
+
+function draw() {
+  const all = answer.policies;
+  const text = form.elements.text.value.toLowerCase();
+  const cards = all.filter((policy) => fits(policy, text));
+  setText(byId("policies-count"), text ? `${cards.length} of ${plural(all.length, "policy", "policies")}` : plural(all.length, "policy", "policies"));
   const place = byId("policies-list");
   sync(
     place,
@@ -32,7 +56,7 @@ function draw(answer) {
     (policy) => (policy === null ? h("div", { class: "card" }) : h("details", { class: "card policy", open: cards.length <= 6 }, h("summary"))),
     (node, policy) => {
       if (policy === null) {
-        const words = cards.length
+        const words = all.length
           ? `No rule allowed it: ${plural(answer.default.hits, "time")}${answer.default.last_hit ? `, the last ${ago(answer.default.last_hit)}` : ""}.`
           : "There are none.";
         const { sessions, hits } = answer.unselected;

@@ -114,7 +114,7 @@ export function enter(query) {
     offset = Math.max(0, Number.parseInt(query.get("offset"), 10) || 0);
   }
   const id = query.get("id");
-  if (id !== null) open(id);
+  if (id) open(id);
 }
 
 // -- the table ----------------------------------------------------------------------------------
@@ -212,6 +212,12 @@ closing.addEventListener("submit", async (event) => {
 
 const fact = (name, value) => (value === null || value === undefined || value === "" ? [] : [h("dt", {}, name), h("dd", {}, value)]);
 
+// No calendar here goes beyond some 270,000 years.
+function ends(seconds) {
+  const day = new Date(1000 * seconds);
+  return Number.isNaN(day.getTime()) ? "not in our time" : day.toLocaleString();
+}
+
 function details(session) {
   setText(byId("session-title"), `${user(session)} in ${session.vhost}`);
   // What is unfolded stays so, and what is read does not jump.
@@ -228,17 +234,20 @@ function details(session) {
     h("p", { class: "line" }, pill(...FLOWS[session.flow]), h("code", {}, session.client), session.tls ? pill("good", "TLS") : null, h("code", { class: "hint" }, session.id)),
     h("dl", {},
       ...fact("name", session.name),
+      ...fact("listener", session.listener),
       ...fact("version", versions(session)),
       ...fact("upstream", [session.upstream, session.endpoint].filter(Boolean).join(" at ")),
       ...fact("route", session.route),
       ...fact("shares a connection", session.pooled ? "yes" : null),
       ...fact("certificate", session.tls_name),
       ...fact("groups", session.groups.join(", ")),
+      ...fact("token of", session.token?.issuer),
       ...fact("scopes", session.token?.scopes.join(", ")),
-      ...fact("token ends", session.token && new Date(1000 * session.token.ends).toLocaleString()),
+      ...Object.entries(session.token?.claims ?? {}).flatMap(([name, values]) => fact(`claim ${name}`, values.join(", "))),
+      ...fact("token ends", session.token && ends(session.token.ends)),
       ...fact("published", `${count(session.published)} (${bytes(session.published_bytes)}), ${rate(session.published_rate)}/s`),
       ...fact("delivered", `${count(session.delivered)} (${bytes(session.delivered_bytes)}), ${rate(session.delivered_rate)}/s`),
-      ...fact("refused", count(session.refused)),
+      ...fact("refused", h("span", {}, `${count(session.refused)} messages, `, h("a", { href: `#denials?text=${session.id}`, onclick: () => dialog.close() }, "its denials"))),
       ...fact("waits to be sent", `${bytes(session.buffered.client)} to the client, ${bytes(session.buffered.upstream)} to the broker`),
       ...fact("silent", `client ${session.silent.client?.toFixed(0) ?? "–"} s, broker ${session.silent.upstream?.toFixed(0) ?? "–"} s`),
       ...fact("frame-max", `${count(session.frame_max.client)} / ${count(session.frame_max.upstream)}`),

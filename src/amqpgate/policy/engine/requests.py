@@ -17,7 +17,7 @@ from amqpgate.policy.engine.operations import (
     TokenIdentity,
 )
 from amqpgate.values import frozen
-from amqpgate.yamldoc import AnyValue, Invalid, Size, doc, nearest, not_empty
+from amqpgate.yamldoc import AnyValue, Invalid, Plain, Size, doc, nearest, not_empty
 
 #: Properties that are numbers on the wire.
 _NUMBERS = ("deliveryMode", "priority", "timestamp")
@@ -63,15 +63,21 @@ class Who:
     scopes: tuple[str, ...] = attrs.field(
         default=(), metadata=doc("scopes of a verified token", default="none")
     )
-    claims: Mapping[str, str] = attrs.field(
-        factory=dict, metadata=doc("claims of a verified token", default="none")
+    claims: Mapping[str, AnyValue] = attrs.field(
+        factory=dict, metadata=doc("claims of a verified token: text, or a list of texts", default="none")
     )
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in self.claims.items():
+            if not all(isinstance(one, str) for one in (value if isinstance(value, list) else [value])):
+                raise Invalid("a claim is text, or a list of texts: put numbers in quotes", "claims", name)
 
     def principal(self) -> Principal:
         """As the policies see it."""
         tls = self.tls
         token = TokenIdentity(
-            frozenset(self.scopes), tuple([(name, (value,)) for name, value in sorted(self.claims.items())])
+            frozenset(self.scopes),
+            tuple([(name, _values(value)) for name, value in sorted(self.claims.items())]),
         )
         return Principal(
             self.user,
@@ -83,6 +89,29 @@ class Who:
             groups=frozenset(self.groups),
             token=token if self.scopes or self.claims else None,
         )
+
+
+def _values(claim: AnyValue) -> tuple[str, ...]:
+    return tuple([str(one) for one in claim]) if isinstance(claim, list) else (str(claim),)
+
+
+def who_asks(principal: Principal) -> dict[str, Plain]:
+    """The principal as people write one, all of it: the other way round than `Who.principal`."""
+    tls, token = principal.tls, principal.token or TokenIdentity()
+    said: dict[str, Plain] = {
+        "user": principal.user,
+        "vhost": principal.vhost,
+        "source": principal.source,
+        "listener": principal.listener,
+        "tls": None
+        if tls is None
+        else {"subject": tls.subject, "commonName": tls.common_name, "names": list(tls.names)},
+        "client": dict(principal.client),
+        "groups": sorted(principal.groups),
+        "scopes": sorted(token.scopes),
+        "claims": {name: list(values) for name, values in token.claims},
+    }
+    return {key: value for key, value in said.items() if value or key == "user"}
 
 
 @frozen(kw_only=True)

@@ -83,6 +83,13 @@ def test_subjects_that_nobody_can_be_are_told() -> None:
     )
 
 
+def test_listeners_that_verify_no_tokens_beside_one_that_does_are_told() -> None:
+    (note,) = notes_on(settings(SETTINGS), policies(document()))
+    assert note.startswith("listener a, b: no tokens are verified there, and at others they are")
+    assert notes_on(settings(SETTINGS + OAUTH), policies(document())) == ()
+    assert notes_on(settings(PLAIN), policies(document())) == ()
+
+
 def test_an_upstream_with_a_login_may_be_open_to_who_has_a_token(tmp_path: Path) -> None:
     text = """
 listeners: [{name: a, bind: "0.0.0.0:5672"}]

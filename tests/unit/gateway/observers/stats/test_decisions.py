@@ -5,7 +5,9 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.gateway.observers.stats.decisions import KEPT, Decisions
+from amqpgate.operator.explain import request_of
 from amqpgate.policy import Operation, Principal, Verdict, denial_text
+from amqpgate.policy.engine.operations import TlsIdentity, TokenIdentity
 from amqpgate.telemetry.events import Events, EventSubscriber
 
 PRINCIPAL = Principal("alice", "prod", source="10.0.0.7")
@@ -27,6 +29,39 @@ def test_so_many_are_kept_and_the_newest_come_first() -> None:
     assert [one["routing_key"] for one in decisions.last(2, "denied")] == [str(KEPT + 2), str(KEPT + 1)]
     numbers = [int(str(one["number"])) for one in kept]
     assert numbers == list(range(KEPT + 4, 4, -1))
+
+
+def test_who_asks_in_vain_all_day_does_not_push_out_the_others() -> None:
+    decisions = Decisions(Events())
+    rare = attrs.evolve(publish("rare"), principal=Principal("bob", "prod"))
+    decisions.denied(DENY, rare, "s", "why")
+    decisions.would_differ(DENY, publish("shown"), "s")
+    for number in range(3 * KEPT):
+        decisions.denied(DENY, publish(str(number)), "s", "why")
+    kept = [one["routing_key"] for one in decisions.last(KEPT, None)]
+    assert len(kept) == KEPT
+    assert kept[-2:] == ["shown", "rare"]
+    assert kept[:-2] == [str(number) for number in range(3 * KEPT - 1, 2 * KEPT + 1, -1)]
+
+
+def test_who_asked_is_told_as_a_request_has_it() -> None:
+    principal = Principal(
+        "alice",
+        "prod",
+        "10.0.0.7",
+        "inner",
+        TlsIdentity("CN=alice", "alice", ("DNS:alice.corp",)),
+        {"product": "amqp://u:hunter2@h/"},
+        groups=frozenset({"staff", "billing"}),
+        token=TokenIdentity(frozenset({"write", "read"}), (("dep", ("a", "b")), ("team", ("c",)))),
+    )
+    decisions = Decisions(Events())
+    decisions.denied(DENY, attrs.evolve(publish(), principal=principal), "s", "why")
+    (kept,) = decisions.last(1, None)
+    assert (kept["user"], kept["vhost"], kept["client"]) == ("alice", "prod", "10.0.0.7")
+    request = {"as": kept["as"], "op": "basic.publish", "exchange": "x", "routingKey": "k"}
+    asked = request_of(request).operation().principal
+    assert asked == attrs.evolve(principal, client={"product": "amqp://u:***@h/"})
 
 
 def test_what_a_client_names_cannot_show_a_password() -> None:
