@@ -54,8 +54,9 @@ def _about_tokens(settings: Settings, policies: PolicySet) -> Iterator[str]:
     blind = [listener.name for listener in settings.listeners if settings.oauth_of(listener) is None]
     if issuers and blind:
         yield (
-            f"listener {', '.join(blind)}: no tokens are verified there, and at others they are: who has a token "
-            "may give any user name with it, and no subject with scopes, claims or a token's groups selects him"
+            f"listener {', '.join(blind)}: no tokens are verified there, and at others they are: who has a "
+            "token may give any user name with it, and no subject with scopes, claims or a token's groups "
+            "selects him"
         )
     kept = {name for oauth in issuers for name in oauth.claims}
     asking: dict[str, list[str]] = {}
