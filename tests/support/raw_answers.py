@@ -9,15 +9,17 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def saying(*parts: bytes, again: bool = False) -> Iterator[str]:
+def saying(*parts: bytes, again: bool = False, hangs_up: bool = False) -> Iterator[str]:
     """The address of somebody who says these to each who comes, the last of them again and again if asked,
-    and then waits until he goes."""
+    and then waits until he goes, or says that it was all."""
 
     def speak(peer: socket.socket) -> None:
         for part in parts:
             peer.sendall(part)
         while again:
             peer.sendall(parts[-1])
+        if hangs_up:
+            peer.shutdown(socket.SHUT_WR)
 
     with _peer(speak) as address:
         yield address

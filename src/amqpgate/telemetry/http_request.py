@@ -33,6 +33,10 @@ class NotTakenError(Exception):
         self.pause = pause
 
 
+class NoHttpError(NotTakenError):
+    """What answers there speaks no HTTP."""
+
+
 class TooLargeError(NotTakenError):
     """It is too large for the other side."""
 
@@ -132,7 +136,8 @@ def ask(
     except (OSError, ValueError) as error:
         raise NotTakenError(f"{type(error).__name__}: {error}") from None
     except http.client.HTTPException as error:
-        raise NotTakenError(why_of(error)) from None
+        kind = NotTakenError if isinstance(error, EndlessError | http.client.IncompleteRead) else NoHttpError
+        raise kind(why_of(error)) from None
     finally:
         if connection is not None:
             connection.close()
