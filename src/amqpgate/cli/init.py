@@ -12,6 +12,7 @@ import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
 from amqpgate.cli.policy_files import write_new
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.config import Settings
@@ -144,16 +145,16 @@ def init(
         files = [Source("amqpgate.yaml", text.encode())]
         write_new(folder, files + [Source(f"policies/{one.name}", one.data) for one in made])
         for note in imported.notes if imported is not None else ():
-            click.echo(f"note: {note}")
+            echo(f"note: {note}")
         _greet(settings)
     config = folder / "amqpgate.yaml"
-    click.echo(f"""
+    echo(f"""
 Next:
   amqpgate doctor --config {config}
   amqpgate run --config {config}
 Clients connect to amqp://{listen}, with the logins that they have; look at http://{admin}/.""")
     if imported is None:
-        click.echo(f"""\
+        echo(f"""\
 A first denial: publish with the routing key "secret", to any exchange, and look at http://{admin}/#denials.""")
 
 
