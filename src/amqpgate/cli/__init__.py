@@ -33,6 +33,7 @@ and what it needs from the rooms below when it runs: so all is quick, and ``run`
 ``asking``, ``watching``  a running gateway, by its admin interface
 ``claims``    one start at a time on each port
 ``failures``  what a user is told, and with which exit code
+``telling``   what verbs write for people: nothing in it drives a terminal
 ``show``      one place, policy or setting as one line
 
 Neighbours: calls ``app``, ``inject``, ``kubernetes``, ``config``, ``policy``, ``pipeline``, ``logs``;
@@ -47,6 +48,7 @@ from typing import Final
 import click
 
 from amqpgate import __version__
+from amqpgate.cli.telling import tame
 
 __all__ = ["VERBS", "main"]
 
@@ -112,6 +114,15 @@ class Verbs(click.Group):
             assert isinstance(command, click.Command)
             self.add_command(command)
         return super().get_command(ctx, cmd_name)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with tame():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        # The verbs' own words are read in there, too.
+        with tame():
+            return super().invoke(ctx)
 
 
 @click.group(

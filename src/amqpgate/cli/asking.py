@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from amqpgate.config import Address
 
 DEFAULT = "127.0.0.1:15680"
+#: Bytes of an answer. A session is listed with less than 2 KiB, and at most 20,000 are asked for at once.
+_MOST: Final = 64 << 20
 
 admin_option = click.option(
     "--admin",
@@ -87,27 +89,28 @@ def ask(
     headers: Mapping[str, str] | None = None,
     body: str | None = None,
     shown: str | None = None,
-    most: int | None = None,
+    most: int = _MOST,
     context: ssl.SSLContext | None = None,
 ) -> tuple[int, str | None, str]:
-    """Status, content type and text (``most`` bytes of it); ``Failure`` where nobody answers.
+    """Status, content type and text; ``Failure`` where nobody answers, or with more than ``most`` bytes, or
+    not within ``timeout`` seconds.
 
     ``shown`` is what errors call the path; ``context`` says whose certificates are good.
     """
     import http.client
 
+    from amqpgate.telemetry.http_request import exchange, why_of
+
     connection = connection_to(address, timeout, context)
     try:
         # No web page can send that header to an address that is not its own.
-        connection.request(verb, path, body, headers={"X-Amqpgate": "1", **(headers or {})})
-        answer = connection.getresponse()
-        text = answer.read(most).decode("utf-8", "replace").strip()
+        sent = {"X-Amqpgate": "1", **(headers or {})}
+        answer, data = exchange(connection, verb, path, body, sent, within=timeout, most=most)
     except (OSError, http.client.HTTPException) as error:
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Failure(
-            f"amqpgate: no answer from {url_of(address)}{shown or path}: {why}; "
+            f"amqpgate: no answer from {url_of(address)}{shown or path}: {why_of(error)}; "
             "is the gateway running with --admin?"
         ) from error
     finally:
         connection.close()
-    return answer.status, answer.getheader("content-type"), text
+    return answer.status, answer.getheader("content-type"), data.decode("utf-8", "replace").strip()

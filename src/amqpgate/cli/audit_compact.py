@@ -18,6 +18,7 @@ from amqpgate.cli.audit_job import name_skipped, starting, until_signal
 from amqpgate.cli.audit_options import engine_option, every_option, follow_option, spark_options
 from amqpgate.cli.audit_source import needed
 from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -139,7 +140,7 @@ def _into_lake(address: TableAddress, keep: timedelta, every: float | None) -> N
             nonlocal expired
             if monotonic() - expired >= _EXPIRY:
                 if gone := expire(lake, datetime.now(UTC) - keep):
-                    click.echo(f"{gone:,} files of old versions removed")
+                    echo(f"{gone:,} files of old versions removed")
                 expired = monotonic()
 
         _here(job, job.source(), every, partial(compact_into, lake), forget)
@@ -177,7 +178,7 @@ def _here(
                 passing = ""
             except PassingError as error:
                 if str(error) != passing:
-                    click.echo(f"amqpgate: {error}: looking again", err=True)
+                    echo(f"amqpgate: {error}: looking again", err=True)
                 passing, done = str(error), []
             new = [
                 attrs.evolve(one, skipped=tuple(each for each in one.skipped if each not in named))
@@ -194,7 +195,7 @@ def _tell(job: Starting, done: Iterable[Compacted]) -> None:
     for one in done:
         job.facts.has_read(one)
         name_skipped(one.skipped)
-        click.echo(
+        echo(
             f"{one.sort}: {one.files:,} new files read, {one.records:,} records added, "
             f"{one.changed:,} files changed"
         )

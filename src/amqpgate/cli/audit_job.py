@@ -14,13 +14,13 @@ from threading import Event
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import attrs
-import click
 
 from amqpgate.cli.audit_answers import answer_name, check_answer, put_frame, put_rows, text_form
 from amqpgate.cli.audit_options import Options, chosen_options
 from amqpgate.cli.audit_source import needed, source_of
 from amqpgate.cli.audit_told import RunFacts, told
 from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     import pyarrow
@@ -45,9 +45,9 @@ MOST_NAMED = 20
 def name_skipped(skipped: Sequence[Skipped]) -> None:
     """Say on standard error what is left out."""
     for each in skipped[:MOST_NAMED]:
-        click.echo(f"skipped: {each.path}: {each.why}", err=True)
+        echo(f"skipped: {each.path}: {each.why}", err=True)
     if len(skipped) > MOST_NAMED:
-        click.echo(f"skipped: {len(skipped) - MOST_NAMED} more", err=True)
+        echo(f"skipped: {len(skipped) - MOST_NAMED} more", err=True)
 
 
 class Running:

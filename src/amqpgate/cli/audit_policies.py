@@ -15,6 +15,7 @@ from amqpgate.cli.audit_options import chosen_options, job
 from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_files import default_access_option
+from amqpgate.cli.telling import echo
 from amqpgate.logs import on_one_line
 
 if TYPE_CHECKING:
@@ -79,9 +80,7 @@ def replay(policies: Path, against: Path | None, undecided: bool, default_access
         run.write(job_.undecided(replayed) if undecided else job_.changes(replayed))
     changed = 0
     for row in counts:
-        click.echo(
-            f"{row.before} -> {row.after}: {row.requests:,} requests, {row.messages:,} messages", err=True
-        )
+        echo(f"{row.before} -> {row.after}: {row.requests:,} requests, {row.messages:,} messages", err=True)
         changed += row.requests if {row.before, row.after} == {"allow", "deny"} else 0
     if changed:
         raise SystemExit(FAILED)
@@ -157,7 +156,7 @@ def recommend(out: Path | None, values: int, templates: int, state: Path | None)
             kept.write(state)
     for note in found.notes:
         # Clients choose names, and a terminal obeys control characters.
-        click.echo(f"note: {on_one_line(note)}", err=True)
+        echo(f"note: {on_one_line(note)}", err=True)
 
 
 def _kept_with_new(run: Running, state: Path) -> KeptRequests:
@@ -184,7 +183,7 @@ def _write_files(found: Recommendation, out: Path) -> None:
     for source in found.files:
         path = out / source.name
         path.write_bytes(source.data)
-        click.echo(f"wrote {path}", err=True)
+        echo(f"wrote {path}", err=True)
 
 
 def _show_rules(run: Running, found: Recommendation) -> None:
@@ -271,4 +270,4 @@ def _write_smaller(run: Running, sources: Sequence[Source], needed: Needed) -> N
         for source, one in zip(sources, found, strict=True):
             out.write(diff_of(source, one.source))
     for note in (note for one in found for note in one.notes):
-        click.echo(f"note: {on_one_line(note)}", err=True)
+        echo(f"note: {on_one_line(note)}", err=True)

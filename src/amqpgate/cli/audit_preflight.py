@@ -18,6 +18,7 @@ from amqpgate.cli.audit_job import running
 from amqpgate.cli.audit_options import chosen_options, job
 from amqpgate.cli.audit_watch import local_frames, watch_options, watching
 from amqpgate.cli.failures import Failure, reported
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.pipeline.jobs.preflight import Seen
@@ -129,7 +130,7 @@ def _of_records(target: Target, is_quorum: Callable[[str], bool]) -> list[tuple[
 
         found = seen(run.read("usage").frame, run.read("events").frame, is_quorum)
         if found.left_out:
-            click.echo(f"{found.left_out:,} rows with the fewest requests are left out", err=True)
+            echo(f"{found.left_out:,} rows with the fewest requests are left out", err=True)
         rows = [_row(trouble, one) for one in found.requests for trouble in troubles(one.request, target)]
         run.write_rows(rows, _COLUMNS)
         return rows

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import attrs
-import click
 
 from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.cli.telling import echo
 from amqpgate.config.address import is_loopback
 from amqpgate.pipeline.lake.answers import add_alerts
 from amqpgate.pipeline.lake.table import Lake
@@ -44,7 +44,7 @@ class PrintSink:
         """Print them."""
         for alert in alerts:
             # In ASCII: names of clients must not drive a terminal.
-            click.echo(json.dumps(alert.cloud_event(), default=str))
+            echo(json.dumps(alert.cloud_event(), default=str))
 
 
 @attrs.frozen

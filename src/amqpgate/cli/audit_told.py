@@ -12,6 +12,7 @@ import click
 
 from amqpgate.cli.audit_source import needed
 from amqpgate.cli.failures import Failure
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.cli.audit_options import Options
@@ -110,4 +111,4 @@ def _tell(one: _Listener, what: str, facts: RunFacts) -> None:
     try:
         getattr(one, what)(facts)
     except Exception as error:
-        click.echo(f"warning: {type(one).__name__}: {' '.join(str(error).split())[:200]}", err=True)
+        echo(f"warning: {type(one).__name__}: {' '.join(str(error).split())[:200]}", err=True)

@@ -13,6 +13,7 @@ from amqpgate.cli.audit_job import Running, running
 from amqpgate.cli.audit_options import chosen_options, job
 from amqpgate.cli.audit_output import replaced
 from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.cli.telling import echo
 from amqpgate.logs import on_one_line
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def topology_of(run: Running, since: datetime | None = None, until: datetime | N
         within(usage, "usage", Span(since=since, until=until)), within(events, "events", Span(until=until))
     )
     if found.left_out:
-        click.echo(f"{found.left_out:,} rows with the fewest messages are left out", err=True)
+        echo(f"{found.left_out:,} rows with the fewest messages are left out", err=True)
     return found
 
 
@@ -49,7 +50,7 @@ def _denied(run: Running) -> tuple[DeniedEdge, ...]:
 
     found, left_out = refused(run.read("events").frame)
     if left_out:
-        click.echo(f"{left_out:,} denials, those that were seldom, are left out", err=True)
+        echo(f"{left_out:,} denials, those that were seldom, are left out", err=True)
     return found
 
 

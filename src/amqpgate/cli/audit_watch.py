@@ -15,6 +15,7 @@ from amqpgate.cli.audit_job import until_signal
 from amqpgate.cli.audit_options import chosen_options, every_option, follow_option
 from amqpgate.cli.audit_source import needed
 from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     import pyarrow
@@ -113,7 +114,7 @@ def watching(make: Callable[[timedelta], Watch]) -> None:
                 state=said.state,
                 span=Span(since=_since(said.state, began), vhost=options.vhost),
                 pause=signalled.wait,
-                tell=partial(click.echo, err=True),
+                tell=partial(echo, err=True),
             )
             with course.opened():
                 try:

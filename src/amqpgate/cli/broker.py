@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from amqpgate.cli.failures import WRONG, Failure, ensure_free, joined, reported
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.broker import EmbeddedBroker
@@ -86,7 +87,7 @@ async def _until_signal(embedded: EmbeddedBroker, host: str, port: int) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             bound: int = await nursery.start(embedded.serve, host, port)
-            click.echo(f"amqp://guest:guest@{joined(host, bound)}/")
+            echo(f"amqp://guest:guest@{joined(host, bound)}/")
             async for _ in signals:
                 nursery.cancel_scope.cancel()
                 break

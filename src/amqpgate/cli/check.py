@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from amqpgate.cli.failures import WRONG, Failure, from_config_error, reported
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.config import Settings
@@ -71,8 +72,8 @@ def check(config: Path | None, policies: Path | None, values: tuple[Path, ...]) 
         else:
             lines = [policies_line(found, policies)]
     for line in lines:
-        click.echo(line)
-    click.echo("ok")
+        echo(line)
+    echo("ok")
 
 
 def _check_values(files: tuple[Path, ...]) -> None:
@@ -96,7 +97,7 @@ def _check_values(files: tuple[Path, ...]) -> None:
     errors += errors_in(documents)
     if errors:
         raise from_config_error(ConfigError.together(errors))
-    click.echo("ok")
+    echo("ok")
 
 
 def checked_settings(path: Path) -> Settings:

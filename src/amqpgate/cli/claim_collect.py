@@ -9,6 +9,7 @@ import click
 
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_files import read_policies
+from amqpgate.cli.telling import echo
 
 
 @click.group(
@@ -64,4 +65,4 @@ def collect(folder: Path, dry_run: bool) -> None:
         except StoreError as error:
             raise Failure(f"amqpgate: {address}: {error}", FAILED) from error
         done = "would go" if dry_run else "removed"
-        click.echo(f"{address}: {count:,} objects {done}, {byte_count:,} bytes")
+        echo(f"{address}: {count:,} objects {done}, {byte_count:,} bytes")

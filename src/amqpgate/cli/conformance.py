@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from amqpgate.cli.failures import Failure, cause_of, reported
+from amqpgate.cli.telling import echo, echo_document
 from amqpgate.logs import on_one_line
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def conformance(
     if is_list:
         for section in rules:
             for case in section.cases:
-                click.echo(f"{case.id}\t{case.section}\t{','.join(case.versions)}\t{case.title}")
+                echo_document(f"{case.id}\t{case.section}\t{','.join(case.versions)}\t{case.title}\n")
         return
     with reported():
         if served is not None:
@@ -160,7 +161,7 @@ def conformance(
         else:
             raise click.UsageError("Name a HOST:PORT to test, or listen with --serve.")
     for line in text.lines(run, strict=strict):
-        click.echo(line)
+        echo(line)
     if json_file is not None:
         _write(json_file, machine.as_json(run))
     if junit_file is not None:

@@ -10,6 +10,7 @@ import attrs
 import click
 
 from amqpgate.cli.failures import Failure
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.conformance.client.verdicts import ClientVerdicts
@@ -35,12 +36,12 @@ class ClientTest:
         from amqpgate.conformance.report.summary import ConformanceRun
 
         host, port = bound(self.address, "--serve")
-        broker = ScriptedBroker(self._verdicts(), partial(click.echo, err=True))
+        broker = ScriptedBroker(self._verdicts(), partial(echo, err=True))
         where = []
 
         def listening(address: tuple[str, int]) -> None:
             where.append(f"{address[0]}:{address[1]}")
-            click.echo(f"listening at {where[0]}", err=True)
+            echo(f"listening at {where[0]}", err=True)
 
         serving = partial(
             serve,

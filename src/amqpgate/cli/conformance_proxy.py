@@ -10,6 +10,7 @@ import click
 
 from amqpgate.cli.conformance_client import bound
 from amqpgate.cli.failures import Failure
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.conformance.case import CaseResult
@@ -49,7 +50,7 @@ def probed(
     address = f"{target.host}:{target.port}"
 
     def listening(port: int) -> None:
-        click.echo(f"the broker behind the proxy listens at {host}:{port}", err=True)
+        echo(f"the broker behind the proxy listens at {host}:{port}", err=True)
 
     began = time.monotonic()
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from amqpgate.cli.asking import admin_option, timeout_option
+from amqpgate.cli.telling import echo
 from amqpgate.cli.watching import JSON, Row, WatchedGateway, gateway_at, guarded_option, rows_of, text_of
 
 _ABOUT = ("exchange", "destination", "queue", "routing_key")
@@ -50,7 +51,7 @@ def decisions(
     gateway = gateway_at(admin, token_file, timeout)
     found = _followed(gateway, kind, limit) if follow else _last(gateway, kind, limit)
     for decision in found:
-        click.echo(json.dumps(decision) if as_json else line_of(decision))
+        echo(json.dumps(decision) if as_json else line_of(decision))
 
 
 def _last(gateway: WatchedGateway, kind: str | None, limit: int) -> list[Row]:
@@ -66,7 +67,7 @@ def _followed(gateway: WatchedGateway, kind: str | None, limit: int) -> Iterator
                 shown.add(_key(decision))
                 yield decision
         elif name == "dropped":
-            click.echo(f"{event['count']} are left out: there were too many at once", err=True)
+            echo(f"{event['count']} are left out: there were too many at once", err=True)
         elif name == "decision" and kind in (None, event["kind"]) and _key(event) not in shown:
             yield event
 

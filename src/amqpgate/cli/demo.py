@@ -11,6 +11,7 @@ import click
 
 from amqpgate.cli.claims import claimed
 from amqpgate.cli.failures import WRONG, Failure, ensure_free, reported
+from amqpgate.cli.telling import echo
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ def demo(
             _demo(upstream, listen, admin, count, interval)
     except KeyboardInterrupt:
         # Ctrl-C before the gateway was there to drain.
-        click.echo()
+        echo()
         sys.exit(0)
 
 
@@ -96,7 +97,7 @@ def _demo(
                 ensure_free([(option, address.host, address.port)])
             place = Address(address.host, _free_port(address.host, address.port))
             if place.port != address.port and text is None:
-                click.echo(f"port {address.port} is taken, so {option} is {place}", err=True)
+                echo(f"port {address.port} is taken, so {option} is {place}", err=True)
             places.append(place)
         console = Console(emoji=False, markup=False)
         stage = DemoStage(url, places[0], places[1], count, interval, console, claims.close)

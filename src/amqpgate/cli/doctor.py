@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,9 +74,9 @@ def doctor(config: Path, timeout: float, as_json: bool) -> None:
             show(finding)
     bad = sum(finding.state == "bad" for finding in found)
     if as_json:
-        click.echo(json.dumps([finding.as_json() for finding in found], indent=2))
+        echo(json.dumps([finding.as_json() for finding in found], indent=2))
     else:
-        click.echo(f"{len(found)} looked at, {bad or 'nothing'} in the way")
+        echo(f"{len(found)} looked at, {bad or 'nothing'} in the way")
     if bad:
         raise SystemExit(FAILED)
 
@@ -92,6 +93,6 @@ def show(finding: Diagnosis) -> None:
     """One look, in a line; and in a second one what helps."""
     from amqpgate.logs import on_one_line
 
-    click.echo(f"{_SIGNS[finding.state]}  {finding.what}: {on_one_line(finding.text)}")
+    echo(f"{_SIGNS[finding.state]}  {finding.what}: {on_one_line(finding.text)}")
     if finding.remedy:
-        click.echo(f"      {finding.remedy}")
+        echo(f"      {finding.remedy}")

@@ -33,6 +33,8 @@ _FRAME_MAX: Final = 16 * 1024
 _NO_BROKER: Final = "start the broker, or correct the upstream's url"
 _NO_AUTHORITY: Final = "name the authority that signed it in tls.ca"
 _OTHER_NAME: Final = "say in tls.serverName a name that its certificate has, or have one made for this name"
+#: Which of a collector's two ports is meant.
+_OTLP: Final = "OTLP over HTTP is port 4318, with /v1/{}; 4317 is gRPC"
 #: What helps by the code of a verification that failed (X509_V_ERR_* of OpenSSL's x509_vfy.h).
 _DISTRUST: Final = {
     9: "correct the clock here, or at who signed it",
@@ -216,7 +218,7 @@ class _RedisCheck:
 
 def _otlp(settings: Otlp, timeout: float) -> Iterator[Diagnosis]:
     """Each place where metrics and log lines go, asked as the gateway does."""
-    from amqpgate.telemetry.http_request import NotTakenError
+    from amqpgate.telemetry.http_request import NoHttpError, NotTakenError
     from amqpgate.telemetry.otlp.post import Poster
 
     asking = attrs.evolve(settings, timeout=Seconds(timeout))
@@ -226,6 +228,8 @@ def _otlp(settings: Otlp, timeout: float) -> Iterator[Diagnosis]:
         what, began = f"{name} {url}", time.monotonic()
         try:
             Poster(url, asking).post(b"")
+        except NoHttpError as error:
+            yield note(what, str(error), f"correct otlp.{name}: {_OTLP.format(name)}")
         except NotTakenError as error:
             yield note(
                 what, str(error), f"start the collector, or correct otlp.{name}: they are dropped until then"
@@ -252,9 +256,13 @@ def _audit_sink(sink: AuditSinkSettings, timeout: float) -> Diagnosis:
 
 
 def _collector(settings: Tracing, timeout: float) -> Diagnosis:
-    """An empty request, which a collector takes (OTLP 1.0, section OTLP/HTTP)."""
+    """An empty request, which a collector takes (OTLP 1.0, section OTLP/HTTP); by the proxy that the
+    environment names, as the exporter of spans."""
+    import http.client
     import urllib.error
     import urllib.request
+
+    from amqpgate.telemetry.http_request import why_of
 
     what, began = f"traces {settings.endpoint}", time.monotonic()
     headers = {"Content-Type": "application/x-protobuf", **settings.headers()}
@@ -271,6 +279,8 @@ def _collector(settings: Tracing, timeout: float) -> Diagnosis:
     except OSError as error:
         why = getattr(error, "reason", error)
         return note(what, f"no answer: {why}", "start the collector: spans are dropped until then")
+    except http.client.HTTPException as error:
+        return bad(what, why_of(error), f"correct tracing.endpoint: {_OTLP.format('traces')}")
 
 
 def _authorities(settings: Tracing) -> str:

@@ -15,6 +15,7 @@ from typing import IO, Final
 
 import click
 
+from amqpgate.cli.telling import echo
 from amqpgate.errors import NOT_YAML, ConfigError, ListenError
 
 FAILED = 1
@@ -30,7 +31,7 @@ class Failure(click.ClickException):
         self.exit_code = exit_code  # type: ignore[misc]
 
     def show(self, file: IO[str] | None = None) -> None:
-        click.echo(self.message, file=file, err=file is None)
+        echo(self.message, file=file, err=file is None)
 
 
 #: Lines that may have a secret in them are not shown.

@@ -8,6 +8,7 @@ import click
 
 from amqpgate.cli.asking import admin_address, admin_option, ask, timeout_option
 from amqpgate.cli.failures import Failure
+from amqpgate.cli.telling import echo
 
 
 @click.command(short_help="Ask a running gateway whether it is ready.")
@@ -23,4 +24,4 @@ def health(admin: str, timeout: float) -> None:
     status, _, text = ask(address, "GET", "/readyz", timeout=timeout, most=4096)
     if status != HTTPStatus.OK:
         raise Failure(text or f"amqpgate: http://{address}/readyz says {status}")
-    click.echo(text)
+    echo(text)

@@ -12,6 +12,7 @@ import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
 from amqpgate.cli.policy_files import write_new
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.config import Settings
@@ -49,6 +50,10 @@ spec:
 _BROKER: Final = "amqp://127.0.0.1:5672"
 #: Who is asked nothing says it there.
 _VARIABLE: Final = "AMQPGATE_MANAGEMENT_PASSWORD"
+#: Seconds for all of the broker's definitions, and bytes of them: at 200 for a queue or a binding, those of
+#: 300,000.
+_WITHIN: Final = 60.0
+_MOST: Final = 64 << 20
 
 
 @click.command(short_help="Write settings and policies for a first gateway.")
@@ -107,7 +112,7 @@ def init(
     \b
     Exit codes:
       0  they are written, and right
-      1  the management interface does not answer, or refuses
+      1  the management interface does not answer, or refuses, or that is none
       2  an answer is wrong, or there are such files already; nothing is written
     """
     from amqpgate.config import Address, AmqpUrl
@@ -140,16 +145,16 @@ def init(
         files = [Source("amqpgate.yaml", text.encode())]
         write_new(folder, files + [Source(f"policies/{one.name}", one.data) for one in made])
         for note in imported.notes if imported is not None else ():
-            click.echo(f"note: {note}")
+            echo(f"note: {note}")
         _greet(settings)
     config = folder / "amqpgate.yaml"
-    click.echo(f"""
+    echo(f"""
 Next:
   amqpgate doctor --config {config}
   amqpgate run --config {config}
 Clients connect to amqp://{listen}, with the logins that they have; look at http://{admin}/.""")
     if imported is None:
-        click.echo(f"""\
+        echo(f"""\
 A first denial: publish with the routing key "secret", to any exchange, and look at http://{admin}/#denials.""")
 
 
@@ -188,19 +193,21 @@ def _imported(
     enforce: bool,
 ) -> Imported | None:
     """Policies that answer as the broker's permissions do; None where nobody says where these are."""
-    from amqpgate.policy.tools.definitions import parse
+    from amqpgate.policy.tools.definitions import of_json, parse
     from amqpgate.policy.tools.rabbitmq_import import import_permissions
 
     if definitions is not None:
-        data, name = definitions.read_bytes(), str(definitions)
+        name = str(definitions)
+        found = parse(definitions.read_bytes(), name)
     elif management is not None:
-        data, name = _exported(upstream, management, user, asks=asks), management
+        name = management
+        found = of_json(_exported(upstream, management, user, asks=asks), name)
     else:
         return None
-    return import_permissions(parse(data, name), name, mode="enforce" if enforce else "shadow")
+    return import_permissions(found, name, mode="enforce" if enforce else "shadow")
 
 
-def _exported(upstream: str, management: str, user: str, *, asks: bool) -> bytes:
+def _exported(upstream: str, management: str, user: str, *, asks: bool) -> object:
     """The broker's definitions, as its management interface exports them."""
     from amqpgate.cli.move_management import Management
     from amqpgate.config import AmqpUrl
@@ -221,7 +228,8 @@ def _exported(upstream: str, management: str, user: str, *, asks: bool) -> bytes
         password = click.prompt(f"Password of {user}", hide_input=True)
     if password is None:
         raise Failure(f"amqpgate: say the password of {user} in {_VARIABLE}", WRONG)
-    return json.dumps(Management(end, password, timeout=10).get("/definitions")).encode()
+    broker = Management(end, password, timeout=10, within=_WITHIN, most=_MOST)
+    return broker.get("/definitions")
 
 
 def _greet(settings: Settings) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
+from amqpgate.cli.telling import echo, echo_document
 from amqpgate.logs import on_one_line
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def inject(context: click.Context, config: Path | None, image: str | None) -> No
         except UnicodeDecodeError:
             raise Failure("amqpgate: standard input is not UTF-8 text", WRONG) from None
         rewritten = inject_manifests(text, settings, file="<stdin>")
-        click.echo(rewritten.text, nl=False)
+        echo_document(rewritten.text)
         _tell(rewritten.outcomes)
 
 
@@ -88,7 +89,7 @@ def _tell(outcomes: Iterable[ManifestOutcome]) -> None:
 
 def _say(line: str) -> None:
     # Names are of whoever wrote the manifests: none of them steers the terminal.
-    click.echo(on_one_line(line), err=True)
+    echo(on_one_line(line), err=True)
 
 
 @inject.command(short_help="Serve the mutating admission webhook.")

@@ -12,6 +12,7 @@ import click
 
 from amqpgate.cli.asking import admin_address, admin_option, ask, timeout_option, token_option
 from amqpgate.cli.failures import Failure, reported
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,12 +52,12 @@ def drain(admin: str, token_file: Path | None, timeout: float, window: float | N
     while said is not None:
         if said and said["connections"] != shown:
             shown = said["connections"]
-            click.echo(f"draining: {shown} connections left, {said['sessions']} of them sessions")
+            echo(f"draining: {shown} connections left, {said['sessions']} of them sessions")
         if no_wait:
             return
         time.sleep(_LOOK)
         said = asked("GET", "/lifecycle", None)
-    click.echo("drained")
+    echo("drained")
 
 
 @click.command(short_help="Have a running gateway take no new connections.")
@@ -74,7 +75,7 @@ def pause(admin: str, token_file: Path | None, timeout: float) -> None:
       1  no answer, or the gateway refused; it says why
     """
     _asking(admin, token_file, timeout)("POST", "/pause", None)
-    click.echo("paused")
+    echo("paused")
 
 
 @click.command(short_help="Have a running gateway take new connections again.")
@@ -90,7 +91,7 @@ def resume(admin: str, token_file: Path | None, timeout: float) -> None:
       1  no answer, or the gateway refused; it says why
     """
     _asking(admin, token_file, timeout)("POST", "/resume", None)
-    click.echo("resumed")
+    echo("resumed")
 
 
 def _asking(

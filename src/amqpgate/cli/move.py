@@ -13,6 +13,7 @@ import attrs
 import click
 
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.cli.move_run import Mover
@@ -117,10 +118,10 @@ def plan(file: Path, leftovers: Leftovers | None, timeout: float, as_json: bool)
         found = list(refusals(facts))
         stopping = accepted(found, world.document.allow)
         if as_json:
-            click.echo(_plan_json(facts, found, stopping))
+            echo(_plan_json(facts, found, stopping))
         else:
             for line in _plan_lines(world.document, facts, found, stopping):
-                click.echo(line)
+                echo(line)
     if stopping:
         raise SystemExit(FAILED)
 
@@ -163,15 +164,15 @@ def run(
             # What is in the way of a beginning is not in that of going on, but for what is never accepted.
             stopping = [] if facts.has_switched else [one for one in stopping if one.is_final]
         for refusal in stopping:
-            click.echo("\n".join(_refusal_lines(refusal, "refused")))
+            echo("\n".join(_refusal_lines(refusal, "refused")))
         if stopping:
             raise Failure("amqpgate: nothing was changed; `amqpgate move plan` says more")
         mover = Mover(world, _course(world.document, back=False))
         _until_done(mover, until=until, give_up_after=give_up_after, interval=interval)
         if until is None:
-            click.echo(f"done: {', '.join(world.document.routes)} are on {world.document.target.upstream}")
+            echo(f"done: {', '.join(world.document.routes)} are on {world.document.target.upstream}")
         else:
-            click.echo(f"stopped behind {until}, as asked")
+            echo(f"stopped behind {until}, as asked")
 
 
 @move.command(short_help="Turn back: the clients to the old broker.")
@@ -205,7 +206,7 @@ def rollback(
         world.routes()
         mover = Mover(world, _course(world.document, back=True), copies=False)
         _until_done(mover, until=None, give_up_after=give_up_after, interval=interval)
-        click.echo(f"done: {', '.join(world.document.routes)} are on {world.document.source.upstream}")
+        echo(f"done: {', '.join(world.document.routes)} are on {world.document.source.upstream}")
 
 
 @move.command(short_help="Show where a move stands.")
@@ -237,16 +238,16 @@ def status(file: Path, leftovers: Leftovers | None, timeout: float, as_json: boo
         is_done = step.is_done(course, view)
         rows.append((step.name, state, step.title if is_done else step.progress(course, view)))
     if as_json:
-        click.echo(
+        echo(
             json.dumps([{"step": name, "state": state, "says": says} for name, state, says in rows], indent=2)
         )
     else:
         for name, state, says in rows:
-            click.echo(f"{name:<12}{state:<6}{says}")
+            echo(f"{name:<12}{state:<6}{says}")
         if following is not None and view.has_begun(course):
-            click.echo(f"{_GO_ON}; where it waits: {following.remedy(course, view)}")
+            echo(f"{_GO_ON}; where it waits: {following.remedy(course, view)}")
         elif following is not None:
-            click.echo("it has not begun: `amqpgate move run` begins")
+            echo("it has not begun: `amqpgate move run` begins")
     if following is not None:
         raise SystemExit(FAILED)
 

@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 
 Answer: TypeAlias = "Mapping[str, object]"
 
-#: Seconds for an answer: a broker with very many queues lists them slowly.
+#: Seconds for each word of an answer: a broker with very many queues begins to list them late.
 PATIENCE: Final = 60.0
+#: Seconds for a whole answer, however slowly it comes.
+_WITHIN: Final = 300.0
+#: Bytes of an answer: at 2 KB for a queue with its statistics, 100,000 of them in one virtual host.
+_MOST: Final = 256 << 20
 #: What of an answer that says no is shown.
 _SHOWN: Final = 500
+#: Bytes of it that are looked at.
+_REASON: Final = 64 << 10
 
 
 class SaysNo(Failure):
@@ -42,15 +48,38 @@ class Management:
 
     end: MoveEnd
     password: str = attrs.field(repr=False)
+    #: Seconds for each word, and for all of an answer; and how many bytes that may have.
     timeout: float = PATIENCE
+    within: float = _WITHIN
+    most: int = _MOST
 
     def get(self, path: str) -> object:
         """What it says. Raises ``Failure``, ``NotThere`` where there is no such thing."""
-        return self._said("GET", path, None)
+        text = self._said("GET", path, None).decode("utf-8", "replace")
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise self._not(path, "JSON") from None
+
+    def table(self, path: str) -> Answer:
+        """What it says in an object of JSON."""
+        found = self.get(path)
+        if not isinstance(found, dict):
+            raise self._not(path, "object of JSON")
+        return found
 
     def rows(self, path: str) -> list[Answer]:
+        """What it says in a list of objects."""
         found = self.get(path)
-        return [cast("Answer", row) for row in found] if isinstance(found, list) else []
+        if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+            raise self._not(path, "list of objects of JSON")
+        return found
+
+    def _not(self, path: str, what: str) -> Failure:
+        return Failure(
+            f"amqpgate: {self.end.upstream} at {self.end.management} answers GET {path} with no {what}: "
+            "is that the management port?"
+        )
 
     def create(self, one: BrokerObject) -> None:
         """Make it. It is no error if it is there already."""
@@ -62,39 +91,46 @@ class Management:
         except SaysNo as failure:
             raise SaysNo(f"{one}: {failure.message}") from None
 
-    def _said(self, verb: str, path: str, body: Answer | None) -> object:
+    def _said(self, verb: str, path: str, body: Answer | None) -> bytes:
         import http.client
 
         from amqpgate.config import Address, HttpsAddress
+        from amqpgate.telemetry.http_request import exchange, why_of
 
         url = self.end.management
         kind = HttpsAddress if url.scheme == "https" else Address
         login = b64encode(f"{self.end.user}:{self.password}".encode()).decode()
         headers = {"Authorization": f"Basic {login}", "Content-Type": "application/json"}
         connection = connection_to(kind(url.host, url.port), self.timeout)
+        sent = None if body is None else json.dumps(body)
         try:
-            connection.request(
-                verb, f"/api{path}", None if body is None else json.dumps(body), headers=headers
+            answer, data = exchange(
+                connection, verb, f"/api{path}", sent, headers, within=self.within, most=self.most
             )
-            answer = connection.getresponse()
-            text = answer.read().decode("utf-8", "replace")
         except (OSError, http.client.HTTPException) as error:
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Failure(f"amqpgate: no answer from {self.end.upstream} at {url}: {why}") from error
+            raise Failure(
+                f"amqpgate: no answer from {self.end.upstream} at {url}: {why_of(error)}"
+            ) from error
         finally:
             connection.close()
         if answer.status >= HTTPStatus.BAD_REQUEST:
             kind_of_failure = NotThere if answer.status == HTTPStatus.NOT_FOUND else SaysNo
             raise kind_of_failure(
-                f"amqpgate: {self.end.upstream} says {answer.status} to {verb} {path}: {_reason(text)}"
+                f"amqpgate: {self.end.upstream} says {answer.status} to {verb} {path}: {_reason(data)}"
             )
-        return json.loads(text) if text.strip() else None
+        if answer.status // 100 != 2:
+            to = on_one_line(answer.getheader("location") or "")[:_SHOWN]
+            raise Failure(
+                f"amqpgate: {self.end.upstream} at {url} answers {verb} {path} with {answer.status}"
+                f"{f' to {to}' if to else ''}, which is not followed: is that the management port?"
+            )
+        return data
 
     # -- what a move asks ------------------------------------------------------------------------------------
 
     def overview(self) -> tuple[str, frozenset[str]]:
         """The broker's version, and the types of exchanges that it knows."""
-        said = cast("Answer", self.get("/overview"))
+        said = self.table("/overview")
         types = cast("Sequence[Answer]", said.get("exchange_types", ()))
         return str(said.get("rabbitmq_version", "")), frozenset(str(one["name"]) for one in types)
 
@@ -102,7 +138,7 @@ class Management:
         """All that a move copies, and what is there of it."""
         from amqpgate.move.objects import BrokerLists
 
-        definitions = cast("Mapping[str, list[Answer]]", self.get("/definitions"))
+        definitions = cast("Mapping[str, list[Answer]]", self.table("/definitions"))
         listed: dict[str, dict[str, list[Answer]]] = {"queues": {}, "exchanges": {}, "bindings": {}}
         for vhost in vhosts:
             for kind, found in listed.items():
@@ -125,7 +161,7 @@ class Management:
         """Classic, quorum, ... Classic where there is no such queue."""
         path = f"/queues/{quote(vhost, safe='')}/{quote(name, safe='')}?columns=type"
         try:
-            return str(cast("Answer", self.get(path)).get("type", "classic"))
+            return str(self.table(path).get("type", "classic"))
         except NotThere:
             return "classic"
 
@@ -218,11 +254,12 @@ def _facts(vhost: str, row: Answer) -> QueueFacts:
     )
 
 
-def _reason(text: str) -> str:
+def _reason(data: bytes) -> str:
     """What the broker says is wrong, on one line."""
+    text = data[:_REASON].decode("utf-8", "replace")
     try:
         said = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
     reason = said.get("reason") if isinstance(said, dict) else None
     return on_one_line(" ".join(str(reason or text).split()))[:_SHOWN]

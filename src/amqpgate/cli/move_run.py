@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
-import click
 
 from amqpgate.cli.failures import Failure
 from amqpgate.cli.move_facts import lacking, wanted
 from amqpgate.cli.move_world import HeldElsewhere, MoveWorld, RefusedByBroker
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.move.rewriting import Rewritten
@@ -42,10 +42,10 @@ class MoveScreen:
         if text != self._text:
             if step == self._step and now - self._at < _PACE:
                 return
-            click.echo(text)
+            echo(text)
             self._text, self._step, self._at, self._has_helped = text, step, now, False
         elif remedy and not self._has_helped and now - self._at >= _PATIENCE:
-            click.echo(f"    waits: {remedy}")
+            echo(f"    waits: {remedy}")
             self._has_helped = True
 
 

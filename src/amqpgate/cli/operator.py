@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
+from amqpgate.cli.telling import echo_document
 
 
 @click.group(short_help="Bring policies from custom resources to gateways.", invoke_without_command=True)
@@ -66,4 +67,4 @@ def crds() -> None:
     """
     from amqpgate.resources.definitions import manifests
 
-    click.echo("---\n".join(manifests().values()), nl=False)
+    echo_document("---\n".join(manifests().values()))

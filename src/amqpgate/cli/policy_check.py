@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported, shown
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.policy import PolicySet
@@ -68,13 +69,13 @@ def check(
         found = findings(documents_of(sources), overlaps=overlaps)
         notes = () if config is None else _notes(config, policies)
     for one in found:
-        click.echo(str(one))
+        echo(str(one))
     for note in notes:
-        click.echo(f"{config}: note: {note}")
+        echo(f"{config}: note: {note}")
     if default_access is not None:
-        click.echo(default_access_words(default_access))
+        echo(default_access_words(default_access))
     problems = sum(one.level == "problem" for one in found)
-    click.echo(f"{problems} problems, {len(found) + len(notes) - problems} notes")
+    echo(f"{problems} problems, {len(found) + len(notes) - problems} notes")
     if problems or (strict and (found or notes)):
         raise SystemExit(FAILED)
 

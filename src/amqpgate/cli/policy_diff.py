@@ -9,6 +9,7 @@ import click
 
 from amqpgate.cli.failures import FAILED, reported
 from amqpgate.cli.policy_files import default_access_option, read_policies
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.policy import Principal
@@ -51,13 +52,11 @@ def diff(before: Path, after: Path, shadow: bool, default_access: DefaultAccess,
         (old, _), (new, _) = read_policies(before, default_access), read_policies(after, default_access)
         comparison = compare(old, new, shadow=shadow, examples=examples)
     for difference in comparison.differences:
-        click.echo(
-            f"{difference.operation}: {difference.before} -> {difference.after} ({difference.found} found)"
-        )
+        echo(f"{difference.operation}: {difference.before} -> {difference.after} ({difference.found} found)")
         for operation in difference.examples:
-            click.echo(f"  {words_for(operation)} as {_words_for(operation.principal)}")
+            echo(f"  {words_for(operation)} as {_words_for(operation.principal)}")
     cut = ", and more are left untried" if comparison.cut else ""
-    click.echo(f"{len(comparison.differences)} differences; {comparison.tried} requests tried{cut}")
+    echo(f"{len(comparison.differences)} differences; {comparison.tried} requests tried{cut}")
     if comparison.differences:
         raise SystemExit(FAILED)
 

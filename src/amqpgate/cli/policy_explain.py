@@ -14,6 +14,7 @@ import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
 from amqpgate.cli.policy_files import default_access_option, read_policies
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.config import Settings
@@ -141,13 +142,13 @@ def explain(
         side = broker_side(found, said.operation, flags) if said.verdict.allowed else None
     if as_json:
         broker = None if side is None else attrs.asdict(side)
-        click.echo(json.dumps(as_data(said) | {"broker": broker}, indent=2))
+        echo(json.dumps(as_data(said) | {"broker": broker}, indent=2))
         return
     for line in lines_of(said):
-        click.echo(line)
+        echo(line)
     if side is not None:
         for line in broker_lines(side):
-            click.echo(line)
+            echo(line)
 
 
 def _settings(path: Path) -> Settings:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.policy import PolicySet
@@ -48,4 +49,4 @@ def write_new(folder: Path, files: Sequence[Source]) -> None:
     for path, one in zip(paths, files, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(one.data)
-        click.echo(f"wrote {path}")
+        echo(f"wrote {path}")

@@ -8,6 +8,7 @@ import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
 from amqpgate.cli.policy_files import write_new
+from amqpgate.cli.telling import echo, echo_document
 
 
 @click.command("import", short_help="Make policies of RabbitMQ's definitions.json.")
@@ -43,8 +44,8 @@ def import_(definitions: Path, out: Path | None) -> None:
             raise Failure(f"amqpgate: {definitions}: {error.strerror}", WRONG) from None
         imported = import_permissions(parse(data, str(definitions)), str(definitions))
         if out is None:
-            click.echo("---\n".join(source.data.decode() for source in imported.files), nl=False)
+            echo_document("---\n".join(source.data.decode() for source in imported.files))
         else:
             write_new(out, imported.files)
         for note in imported.notes:
-            click.echo(f"note: {note}", err=True)
+            echo(f"note: {note}", err=True)

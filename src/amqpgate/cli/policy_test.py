@@ -12,6 +12,7 @@ import click
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_explain import lines_of
 from amqpgate.cli.policy_files import default_access_option, read_policies
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.policy.kinds.common import DefaultAccess
@@ -53,10 +54,10 @@ def test(folder: Path, junit: Path | None, default_access: DefaultAccess) -> Non
             if result.failure is not None:
                 failed += 1
                 mark = result.mark
-                click.echo(f"{mark.file}:{mark.line}:{mark.column}: {result.case.title}: {result.failure}")
+                echo(f"{mark.file}:{mark.line}:{mark.column}: {result.case.title}: {result.failure}")
                 for line in lines_of(result.explanation):
-                    click.echo(f"  {line}")
-        click.echo(f"{len(results)} cases, {failed} failed")
+                    echo(f"  {line}")
+        echo(f"{len(results)} cases, {failed} failed")
         if failed:
             raise SystemExit(FAILED)
 

@@ -8,6 +8,7 @@ import click
 
 from amqpgate.cli.asking import admin_address, admin_option, ask, timeout_option, token_option
 from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.cli.telling import echo
 
 
 @click.command(short_help="Have a running gateway read its policies again.")
@@ -38,7 +39,7 @@ def reload(admin: str, token_file: Path | None, timeout: float) -> None:
         raise Failure(f"amqpgate: {url} says {status}: {text}")
     said = json.loads(text)
     if said["status"] == "done":
-        click.echo(f"policies reloaded, digest sha256:{said['digest'][:16]}")
+        echo(f"policies reloaded, digest sha256:{said['digest'][:16]}")
         return
     where = ":".join(str(said[key]) for key in ("file", "line", "column") if said[key] is not None)
     wrong = said["status"] in ("refused", "nothing")

@@ -11,6 +11,7 @@ import click
 
 from amqpgate.cli.asking import admin_address, admin_option, ask, timeout_option, token_option
 from amqpgate.cli.failures import Failure, reported
+from amqpgate.cli.telling import echo
 
 
 @click.command(short_help="List, pause or resume routes of a running gateway.")
@@ -48,7 +49,7 @@ def route(action: str, name: str | None, admin: str, token_file: Path | None, ti
     status, _, text = ask(address, verb, path, timeout=timeout, headers=headers, shown="/routes")
     if status != HTTPStatus.OK:
         raise Failure(text or f"amqpgate: http://{address}/routes says {status}")
-    click.echo(_table(text) if name is None else text)
+    echo(_table(text) if name is None else text)
 
 
 def _table(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.cli.telling import echo
 
 #: What names the settings, beside the kinds of policies.
 SETTINGS: Final = "settings"
@@ -39,11 +40,11 @@ def schema(kind: str) -> None:
     kinds = {found.name: found for found in DOCUMENT_KINDS}
     by_name = {name.lower(): name for name in (SETTINGS, *kinds)}
     if not kind:
-        click.echo("\n".join((SETTINGS, *kinds)))
+        echo("\n".join((SETTINGS, *kinds)))
         return
     name = by_name.get(kind.lower())
     if name is None:
         known = by_name.values()
         near = nearest(kind, known)
         raise Failure(f"amqpgate: there is no kind {kind!r}{near}; there are {', '.join(known)}", WRONG)
-    click.echo(json.dumps(schema_of_settings() if name == SETTINGS else schema_of(kinds[name]), indent=2))
+    echo(json.dumps(schema_of_settings() if name == SETTINGS else schema_of(kinds[name]), indent=2))

@@ -10,6 +10,7 @@ import click
 
 from amqpgate.cli.asking import admin_option, timeout_option
 from amqpgate.cli.failures import FAILED, Failure
+from amqpgate.cli.telling import echo
 from amqpgate.cli.watching import FLOWS, Row, gateway_at, guarded_option, lines_of, rows_of, text_of
 
 _COLUMNS = (
@@ -80,14 +81,14 @@ def sessions(
         limit=limit,
     )
     if as_json:
-        click.echo(json.dumps(answer, indent=2))
+        echo(json.dumps(answer, indent=2))
         return
     found = rows_of(answer, "sessions")
     titles = [title for title, _ in _COLUMNS] + ["flow"]
     for line in lines_of(titles, [cells_of(row) for row in found]):
-        click.echo(line)
+        echo(line)
     if len(found) < int(str(answer["matched"])):
-        click.echo(f"{len(found)} of {answer['matched']}", err=True)
+        echo(f"{len(found)} of {answer['matched']}", err=True)
 
 
 def cells_of(row: Row) -> list[str]:
@@ -138,6 +139,6 @@ def close(
         else:
             closing += 1
     if closing:
-        click.echo("closing" if len(sessions) == 1 else f"{closing} closing")
+        echo("closing" if len(sessions) == 1 else f"{closing} closing")
     if closing < len(sessions):
         raise SystemExit(FAILED)

@@ -20,6 +20,7 @@ from amqpgate.cli.asking import (
     url_of,
 )
 from amqpgate.cli.failures import WRONG, Failure, reported
+from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
     from amqpgate.cli.pcap import Capture
@@ -140,16 +141,16 @@ def tap(
                     if capture is not None:
                         _add(capture, line)
                 elif line["event"] == "begun" and not by_worker:
-                    click.echo(f"tapping {match or 'everything'}; Ctrl-C ends it", err=True)
+                    echo(f"tapping {match or 'everything'}; Ctrl-C ends it", err=True)
                     by_worker[line["worker"]] = 0
                 elif line["event"] == "counts":
                     by_worker[line["worker"]] = line["matched"]
                 elif line["event"] == "end":
-                    click.echo(_of(shown, line["matched"]), err=True)
+                    echo(_of(shown, line["matched"]), err=True)
                     return
                 matched = sum(by_worker.values())
         except KeyboardInterrupt:
-            click.echo(f"{_of(shown, max(shown, matched))}, as of its last word", err=True)
+            echo(f"{_of(shown, max(shown, matched))}, as of its last word", err=True)
             return
         except BrokenPipeError:
             # Who reads has seen enough, such as head.
@@ -226,9 +227,9 @@ def _show(line: TapLine, form: str) -> None:
         import json
 
         shown = {key: value for key, value in line.items() if key not in ("event", "frames")}
-        click.echo(json.dumps(shown))
+        echo(json.dumps(shown))
         return
-    click.echo(text_of(line))
+    echo(text_of(line))
 
 
 def text_of(line: TapLine) -> str:

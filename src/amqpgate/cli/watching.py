@@ -52,7 +52,16 @@ class WatchedGateway(NamedTuple):
         self._text("POST", path, None)
 
     def _said(self, verb: str, path: str, body: str | None) -> Row:
-        return cast("Row", json.loads(self._text(verb, path, body)))
+        try:
+            said = json.loads(self._text(verb, path, body))
+        except (ValueError, RecursionError):
+            said = None
+        if not isinstance(said, dict):
+            raise Failure(
+                f"amqpgate: {url_of(self.address)}{path} answers with no object of JSON: is that the address "
+                "of a gateway's admin interface?"
+            )
+        return said
 
     def _text(self, verb: str, path: str, body: str | None) -> str:
         headers = {**self.headers, "Content-Type": "application/json"} if body is not None else self.headers

@@ -28,6 +28,8 @@ from amqpgate.yamldoc import FolderPath
 from tests.support.embedded import embedded_broker
 from tests.support.otlp import Collector
 from tests.support.ports import free_port
+from tests.support.raw_answers import http as answer
+from tests.support.raw_answers import saying
 from tests.support.redis import RedisServer
 
 #: coredis leaves streams to the garbage collector where a connection breaks.
@@ -133,6 +135,44 @@ def test_who_takes_metrics_and_log_lines_is_asked(tmp_path: Path) -> None:
         assert found[f"metrics {otlp['metrics']}"]["state"] == "ok"
         assert found[f"logs {otlp['logs']}"]["state"] == "note"
         assert len(collector.requests) == 1
+
+
+_NOT_OTLP = {
+    "a broker": (b"AMQP\0\0\x09\x01", "no HTTP is spoken there: it says 'AMQP\\x00\\x00\\t\\x01'"),
+    "a terminal's": (b"\x1b[2J\r\n", "no HTTP is spoken there: it says '\\x1b[2J'"),
+    "headers": (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200, "got more than 100 headers"),
+}
+
+
+@pytest.mark.parametrize("peer", _NOT_OTLP)
+def test_a_collector_that_speaks_no_http_is_told_and_what_comes_after_it(tmp_path: Path, peer: str) -> None:
+    said, told = _NOT_OTLP[peer]
+    with embedded_broker() as (host, port), saying(said, hangs_up=True) as address:
+        url = f"http://{address}"
+        path = settings_of(
+            tmp_path, f"amqp://{host}:{port}", tracing={"endpoint": url}, otlp={"metrics": url, "logs": url}
+        )
+        done, found = looked(path)
+    assert done.exit_code == 1, done.output
+    traces, *others = (found[f"{name} {url}"] for name in ("traces", "metrics", "logs"))
+    assert (traces["state"], traces["text"]) == ("bad", told)
+    assert traces["remedy"] == (
+        "correct tracing.endpoint: OTLP over HTTP is port 4318, with /v1/traces; 4317 is gRPC"
+    )
+    assert [(one["state"], one["text"]) for one in others] == [("note", told)] * 2
+    assert "port 4318, with /v1/logs" in others[1]["remedy"]
+
+
+def test_a_collector_that_wants_a_login_or_another_path(tmp_path: Path) -> None:
+    for status, remedy in ((401, "tracing.headersFile has its login"), (404, "correct tracing.endpoint")):
+        with (
+            embedded_broker() as (host, port),
+            saying(answer(b"", status=b"%d No" % status)) as address,
+        ):
+            url = f"http://{address}/v1/traces"
+            _, found = looked(settings_of(tmp_path, f"amqp://{host}:{port}", tracing={"endpoint": url}))
+        one = found[f"traces {url}"]
+        assert (one["state"], one["text"], one["remedy"]) == ("bad", f"HTTP {status} No", remedy)
 
 
 def test_a_port_that_is_taken_may_be_the_gateways_own(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from amqpgate.move.document import ManagementUrl, MoveEnd
 from amqpgate.move.objects import BrokerObject
 from tests.support.answering import QuietHandler, answering
 from tests.support.ports import free_port
+from tests.support.raw_answers import http, saying
 
 #: "guest:secret".
 LOGIN = "Basic Z3Vlc3Q6c2VjcmV0"
@@ -151,3 +152,43 @@ def test_what_it_refuses_is_told() -> None:
         management.overview()
     with broker({}) as (management, _), pytest.raises(NotThere):
         management.get("/nothing")
+
+
+#: What a peer says that is no broker's management interface, and what is told of it.
+_OTHERS = {
+    "no JSON": (http(b"<html>"), r"answers GET /overview with no JSON: is that the management port\?"),
+    "deep JSON": (http(b"[" * 200_000), "with no JSON"),
+    "nothing": (http(b""), "with no JSON"),
+    "a list": (http(b"[1]"), "with no object of JSON"),
+    "elsewhere": (
+        http(b"", status=b"302 Found", headers=b"location: http://x/\x1b[2J\r\n"),
+        r"answers GET /overview with 302 to http://x/\\x1b\[2J, which is not followed",
+    ),
+    "no change": (http(b"", status=b"304 Not Modified"), "with 304, which is not followed"),
+    "no HTTP": (b"\x1b[2JHello\r\n", r"no HTTP is spoken there: it says '\\x1b\[2JHello'"),
+    "no with deep JSON": (http(b"[" * 60_000, status=b"401 No"), r"says 401 to GET /overview: \[\["),
+}
+
+
+@pytest.mark.parametrize("said", _OTHERS)
+def test_who_is_no_management_interface_is_told_so(said: str) -> None:
+    bytes_, told = _OTHERS[said]
+    with saying(bytes_) as address, pytest.raises(Failure, match=told) as caught:
+        Management(end(address), "secret", 60).overview()
+    assert "\x1b" not in caught.value.message
+
+
+def test_an_answer_has_an_end_in_bytes_and_in_time() -> None:
+    begin = b"HTTP/1.1 200 OK\r\n\r\n["
+    with (
+        saying(begin, b'{"name":"a"},' * 1000, again=True) as address,
+        pytest.raises(Failure, match="its answer has more than 50000 bytes"),
+    ):
+        Management(end(address), "secret", 60, most=50_000).rows("/queues/v")
+    with saying(begin) as address, pytest.raises(Failure, match=r"its answer takes longer than 0\.05 s"):
+        Management(end(address), "secret", 60, within=0.05).rows("/queues/v")
+
+
+def test_a_list_is_of_objects() -> None:
+    with broker({"/nodes": [1]}) as (management, _), pytest.raises(Failure, match="no list of objects"):
+        management.alarms()

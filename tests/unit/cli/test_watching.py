@@ -12,6 +12,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from amqpgate.cli import main
+from tests.support.raw_answers import http as answer
+from tests.support.raw_answers import saying
 
 SESSION = {
     "id": "9f86d081884c7d65",
@@ -173,3 +175,14 @@ def test_top_is_printed_once_where_there_is_no_terminal() -> None:
     row = result.stdout.splitlines()[-1].split()
     assert row[:3] == ["9f86d081884c7d65", "al\\x1b[2Jice", "prod"]
     assert row[-5:] == ["-", "12.5", "3", "slow", "broker"]
+
+
+def test_who_is_no_gateway_is_told_so() -> None:
+    for said in (answer(b"<html>"), answer(b"[" * 200_000), answer(b"[1]")):
+        with saying(said) as address:
+            done = CliRunner().invoke(main, ["sessions", "--admin", address])
+        assert done.exit_code == 1, done.output
+        assert (
+            "answers with no object of JSON: is that the address of a gateway's admin interface?"
+            in done.output
+        )

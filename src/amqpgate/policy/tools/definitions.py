@@ -71,7 +71,11 @@ def json_of(data: bytes, file: str) -> object:
 
 def parse(data: bytes, file: str) -> Definitions:
     """The definitions in ``data``; `ConfigError` says what is missing."""
-    said = json_of(data, file)
+    return of_json(json_of(data, file), file)
+
+
+def of_json(said: object, file: str) -> Definitions:
+    """The definitions in what JSON says; `ConfigError` says what is missing."""
     if not isinstance(said, dict) or "permissions" not in said:
         raise ConfigError(
             "no list 'permissions' in it; export with `rabbitmqctl export_definitions FILE`", file=file
