@@ -18,7 +18,13 @@ pytestmark = [
 ]
 
 #: Whose definitions are not ours and are not there: prometheus-operator, KEDA, cert-manager, Gateway API, Spark.
-FOREIGN = {"monitoring.coreos.com", "keda.sh", "cert-manager.io", "gateway.networking.k8s.io", "sparkoperator.k8s.io"}
+FOREIGN = {
+    "monitoring.coreos.com",
+    "keda.sh",
+    "cert-manager.io",
+    "gateway.networking.k8s.io",
+    "sparkoperator.k8s.io",
+}
 
 
 @pytest.fixture(scope="module")
