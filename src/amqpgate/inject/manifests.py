@@ -33,8 +33,11 @@ _TEMPLATES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
 }
 #: Letters and nodes of a document that are there by aliases; the API server stores no object above 1.5 MiB.
 _MOST_REPEATED: Final = 1 << 20
-#: A line that ends a document (YAML 1.1, section 9.1); inside of a text such a line is indented.
-_SEPARATOR = re.compile(r"^---(?=[ \t\n]|\Z).*\n?", re.MULTILINE)
+#: What stands between documents (YAML 1.1, sections 9.1 and 9.2); inside of a text such a line is indented.
+#: The next document may begin on the same line: then there is neither a comment nor the line's end.
+_SEPARATOR: Final = re.compile(r"^---(?=[ \t\r\n]|\Z)[ \t]*(?:#.*)?\r?\n?", re.MULTILINE)
+_END: Final = re.compile(r"^\.\.\.(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_BREAK: Final = re.compile("[\r\n\x85\u2028\u2029]")
 
 
 @attrs.frozen
@@ -63,30 +66,39 @@ class InjectedManifests:
 def inject_manifests(text: str, settings: Injector, *, file: str) -> InjectedManifests:
     """The same documents, with sidecars. ``file`` is the name that errors cite.
 
-    Raises ``ConfigError`` for what is no YAML and, with the document's name, where a sidecar cannot be had
-    (unless ``settings.on_error`` is ``open``: then it goes without).
+    Raises ``ConfigError`` for all documents that are no YAML and, with their names, all objects that cannot
+    have a sidecar (unless ``settings.on_error`` is ``open``: then these go without).
     """
-    parts = []
+    parts: list[str] = []
     outcomes: list[ManifestOutcome] = []
+    errors: list[ConfigError] = []
+    separator = ""
     end = 0
     for match in [*_SEPARATOR.finditer(text), None]:
         part = text[end : len(text) if match is None else match.start()]
         line = text.count("\n", 0, end)
         try:
-            parts.append(_document(part, settings, file, line, outcomes))
+            written = _document(part, settings, file, line, outcomes)
+            # What is written is in lines of its own.
+            is_inside = written != part and separator.endswith((" ", "\t"))
+            parts += [f"{separator.rstrip()}\n" if is_inside else separator, written]
+        except ConfigError as error:
+            errors += error.all
         except RecursionError:
-            raise ConfigError("nested too deeply", file=file, line=line + 1) from None
+            errors.append(ConfigError("nested too deeply", file=file, line=line + 1))
         if match is not None:
-            parts.append(match[0])
-            end = match.end()
+            separator, end = match[0], match.end()
+    if errors:
+        raise ConfigError.together(errors)
     return InjectedManifests("".join(parts), tuple(outcomes))
 
 
 def _document(
     text: str, settings: Injector, file: str, lines_before: int, outcomes: list[ManifestOutcome]
 ) -> str:
+    body, directives = _apart(text)
     try:
-        document = cast("Json", yaml.load(text, _Loader))  # noqa: S506 - a safe one, see there
+        document = cast("Json", yaml.load(body, _Loader))  # noqa: S506 - a safe one, see there
     except yaml.MarkedYAMLError as error:
         at = error.problem_mark or error.context_mark
         line = None if at is None else lines_before + at.line + 1
@@ -100,21 +112,36 @@ def _document(
         objects = list(_objects(document))
     except NotInjectedError as error:
         raise ConfigError(str(error), file=file, line=lines_before + 1) from None
+    errors: list[ConfigError] = []
     for item, kind, name in objects:
         try:
             is_injected, words = _inject_object(item, settings)
         except NotInjectedError as error:
             if settings.on_error == "closed":
                 shown = f"{kind} {name}".strip()
-                raise ConfigError(f"{shown}: {error}", file=file, line=lines_before + 1) from None
+                errors.append(ConfigError(f"{shown}: {error}", file=file, line=lines_before + 1))
             is_injected, words = False, str(error)
         changed |= is_injected is True
         outcomes.append(ManifestOutcome(lines_before + 1, kind, name, is_injected, words))
+    if errors:
+        raise ConfigError.together(errors)
     if not changed:
         return text
     if text.lstrip().startswith("{"):
-        return json.dumps(document, indent=2) + "\n"
-    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
+        written = json.dumps(document, indent=2) + "\n"
+    else:
+        written = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
+    return (written.replace("\n", "\r\n") if "\r\n" in text else written) + directives
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """A document, and the directives of the next one, such as ``%YAML 1.1``, with what ends this one."""
+    end = _END.search(text)
+    start, rest = (0, text) if end is None else (end.start(), text[end.end() :])
+    lines = [line for line in _BREAK.split(rest) if line.strip() and not line.lstrip().startswith("#")]
+    if lines and all(line.startswith("%") for line in lines):
+        return text[:start], text[start:]
+    return text, ""
 
 
 def _objects(document: dict[str, Json]) -> Iterator[tuple[dict[str, Json], str, str]]:

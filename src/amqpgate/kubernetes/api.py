@@ -292,7 +292,8 @@ def _token(file: Path) -> str:
 
 
 def _json(value: Resource) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    # What others have sent and is quoted may be no Unicode: halves of pairs.
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
 def _target(path: str, query: Mapping[str, str | int]) -> str:

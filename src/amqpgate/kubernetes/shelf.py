@@ -13,6 +13,7 @@ from amqpgate.logs import RECURRING
 from amqpgate.resources.definitions import ResourceKind
 from amqpgate.resources.documents import Json, RefusedResource, Resource, ResourceKey
 from amqpgate.resources.in_force import Found, ResourceJudge
+from amqpgate.resources.settings import ObjectName
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ class Shelf:
 
     def take_unreadable(self, name: str) -> None:
         """One of the list that nothing but its name is known of."""
+        if not self._is_name(name):
+            return
         key = ResourceKey(self.kind.name, self.namespace, name)
         refused = RefusedResource(
             "Invalid", "the resource cannot be read: it is nested too deeply, or too large"
@@ -97,9 +100,18 @@ class Shelf:
             return
         into[name] = one
 
+    def _is_name(self, name: str) -> bool:
+        """Whether an object may have this name: it becomes a part of paths, and of a file's name."""
+        try:
+            ObjectName.parse(name)
+        except ValueError as error:
+            log.error("%s: %s is not read: %s", self.path, ascii(name[:63]), error, extra=RECURRING)
+            return False
+        return True
+
     def _judged(self, resource: Resource) -> Kept | None:
         name, metadata = _name_of(resource), _metadata(resource)
-        if not name:
+        if not self._is_name(name):
             return None
         key = ResourceKey(self.kind.name, self.namespace, name)
         generation = _generation_of(resource)

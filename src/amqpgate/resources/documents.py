@@ -33,6 +33,8 @@ _BOUNDS: Final = NumberBounds(nodes=20_000)
 _OF_KUBERNETES: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 #: Characters of a key in a ConfigMap.
 _MOST_KEY: Final = 253
+#: Half of a pair that UTF-16 has, and JSON can say: nothing that UTF-8 has.
+_HALF: Final = re.compile("[\ud800-\udfff]")
 _HEAD: Final = "# amqpgate: "
 
 
@@ -87,7 +89,6 @@ def written(key: ResourceKey, name: str, resource: Resource, generation: int) ->
     document |= {part: value for part, value in resource.items() if part not in _OF_KUBERNETES}
     try:
         node = _Growing().node(document, "", 0)
-        # What cannot be UTF-8 is in no file.
         body = yaml.dump(
             document,
             Dumper=_QuotingDumper,
@@ -96,14 +97,11 @@ def written(key: ResourceKey, name: str, resource: Resource, generation: int) ->
             default_flow_style=False,
             width=110,
         )
-        body.encode()
         placed = placed_document(node)
         head = {"kind": key.kind, "namespace": key.namespace, "name": key.name, "generation": generation}
         return WrittenResource(key, generation, f"{_HEAD}{json.dumps(head)}\n{body}", placed)
     except ConfigError as error:
         raise RefusedResource("Invalid", _told(error)) from None
-    except UnicodeEncodeError:
-        raise RefusedResource("Invalid", "the resource has text that is not Unicode") from None
 
 
 def read_back(file: str, text: str) -> WrittenResource | None:
@@ -153,14 +151,14 @@ class _Growing:
             return Scalar("null", mark, plain=True)
         if isinstance(value, bool):
             return Scalar("true" if value else "false", mark, plain=True)
-        self._count(str(value))
+        self._count(str(value), mark)
         return Scalar(str(value), mark, plain=not isinstance(value, str))
 
     def _mapping(self, value: AbstractMapping[str, Json], path: str, depth: int) -> Node:
         entries: dict[str, Node] = {}
         keys: dict[str, Mark] = {}
         for key, entry in value.items():
-            self._count(key)
+            self._count(key, Mark(path or "the resource"))
             if key == "<<":
                 raise Mark(path or "the resource").error("merge keys (<<) are not supported")
             if key == "passwordFile" and path.startswith("spec.routes["):
@@ -172,10 +170,13 @@ class _Growing:
             entries[key] = self.node(entry, inner, depth + 1)
         return Mapping(entries, keys, Mark(path or "the resource"))
 
-    def _count(self, text: str) -> None:
+    def _count(self, text: str, mark: Mark) -> None:
         self.texts += len(text)
         if self.texts > MOST_TEXT:
             raise ConfigError(f"the resource is larger than {MOST_TEXT} characters; split it")
+        # It would be in no file, and in no answer.
+        if _HALF.search(text):
+            raise mark.error("there is text that is no Unicode, half of a surrogate pair")
 
 
 class _QuotingDumper(yaml.SafeDumper):

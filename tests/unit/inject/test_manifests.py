@@ -110,6 +110,75 @@ def test_what_is_wrong_is_told_with_its_place() -> None:
     assert caught.value.line == SERVICE.count("\n") + 3
 
 
+POD = (
+    "{apiVersion: v1, kind: Pod, metadata: {name: shop}, spec: {containers: "
+    '[{name: app, image: x, env: [{name: AMQP_URL, value: "amqp://a:b@rabbit/x"}]}]}}\n'
+)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "--- ",
+        "---\t ",
+        f"{SERVICE}--- ",
+        f"{SERVICE}---\r\n",
+        f"{SERVICE}... # the end\n--- ",
+        "%YAML 1.1\n---\n",
+        "# of whom\n\n%YAML 1.1\n%TAG ! tag:example.org,2026:\n--- ",
+        f"{SERVICE}...\n%YAML 1.1\n---\n",
+    ],
+)
+@pytest.mark.parametrize("body", [POD, DEPLOYMENT])
+def test_wherever_a_document_begins_it_is_seen(before: str, body: str) -> None:
+    if body == DEPLOYMENT and before.endswith((" ", "\t")):
+        # Only a block's tag or anchor stands on the line of a "---".
+        before += "&all\n"
+    changed = inject_manifests(f"{before}{body}---\n{SERVICE}", SETTINGS, file="x")
+    assert [one.is_injected for one in changed.outcomes if one.is_injected is not None] == [True]
+    *_, pod, last = (one for one in yaml.safe_load_all(changed.text) if one is not None)
+    assert last["kind"] == "Service"
+    template = pod["spec"].get("template", pod)
+    assert [one["name"] for one in template["spec"]["initContainers"]] == ["amqpgate"]
+    # kubectl takes what is on a line with "---" for nothing.
+    assert re.findall(r"^---[ \t]*[^#\s]", changed.text, re.MULTILINE) == []
+    assert inject_manifests(changed.text, SETTINGS, file="x").text == changed.text
+
+
+def test_directives_of_the_next_document_stay() -> None:
+    text = inject_manifests(f"{DEPLOYMENT}...\n%YAML 1.1\n---\n{SERVICE}", SETTINGS, file="x").text
+    assert text.endswith(f"\n...\n%YAML 1.1\n---\n{SERVICE}")
+    assert [one["kind"] for one in yaml.safe_load_all(text)] == ["Deployment", "Service"]
+    with pytest.raises(ConfigError, match="expected '<document start>'"):
+        inject_manifests(f"{SERVICE}...\n{POD}", SETTINGS, file="x")
+
+
+def test_lines_end_as_they_were() -> None:
+    text = f"{SERVICE}---\n{DEPLOYMENT}---\n{SERVICE}".replace("\n", "\r\n")
+    changed = inject_manifests(text, SETTINGS, file="x")
+    assert [one.is_injected for one in changed.outcomes] == [None, True, None]
+    assert re.findall(r"(?<!\r)\n", changed.text) == []
+    assert changed.text.replace("\r", "") == inject_manifests(text.replace("\r", ""), SETTINGS, file="x").text
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    broken = POD.replace("spec: {", "spec: {hostNetwork: true, ")
+    both = f"{{apiVersion: v1, kind: List, items: [{broken.replace('shop', 'one')},{broken}]}}\n"
+    text = f"{both}---\na: [\n---\n{POD}---\n{broken.replace('shop', 'last')}--- {{kind: [}}\n"
+    with pytest.raises(ConfigError) as caught:
+        inject_manifests(text, SETTINGS, file="x")
+    told = [str(one).partition(" has ")[0] for one in caught.value.all]
+    assert told == [
+        "x:1: Pod one: the pod",
+        "x:1: Pod shop: the pod",
+        told[2],
+        "x:9: Pod last: the pod",
+        told[4],
+    ]
+    assert told[2].startswith("x:6: not valid YAML")
+    assert told[4].startswith("x:10: not valid YAML")
+
+
 @given(
     st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=12)
     | st.from_regex(r"[-+0-9.:eExo_yYnN=~]{1,8}", fullmatch=True)
@@ -190,6 +259,16 @@ class TestCommand:
         assert total == "amqpgate: 1 injected, 2 skipped; these make no pods: Service 1"
         again = CliRunner().invoke(main, ["inject"], input=result.stdout)
         assert "Deployment shop: skipped: it has its sidecar" in again.stderr
+
+    def test_it_says_of_all_why_they_cannot_have_one(self) -> None:
+        broken = POD.replace("spec: {", "spec: {hostNetwork: true, ")
+        result = CliRunner().invoke(main, ["inject"], input=f"--- {broken}--- {broken}")
+        assert (result.exit_code, result.stdout) == (2, "")
+        lines = result.stderr.splitlines()
+        assert [line.partition(" has ")[0] for line in lines] == [
+            "<stdin>:1: Pod shop: the pod",
+            "<stdin>:2: Pod shop: the pod",
+        ]
 
     def test_it_says_why_one_that_is_let_in_has_none(self, tmp_path: Path) -> None:
         (tmp_path / "injector.yaml").write_text("onError: open\n")

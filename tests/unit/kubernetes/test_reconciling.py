@@ -250,6 +250,56 @@ async def test_one_resource_that_cannot_be_read_does_not_hide_the_others(server:
         await server.until(lambda: len(files(server)) == 6)
 
 
+HALF = "\ud800"
+BEYOND_UTF_8 = {
+    "a value": (access("bad", user=f"a{HALF}"), "spec.subjects[0].user"),
+    "a key": (access("bad", **{f"{HALF}k": 1}), "spec"),
+    "an id": (access("bad", rules=[{"id": HALF, "effect": HALF}]), "spec.rules[0].id"),
+}
+
+
+@pytest.mark.parametrize("where", BEYOND_UTF_8)
+async def test_what_cannot_be_utf_8_is_refused_and_stops_nobody(server: ApiServer, where: str) -> None:
+    bad, path = BEYOND_UTF_8[where]
+    await server.put(ACCESS, bad)
+    async with operator(server):
+        await server.until(lambda: is_told(server, ACCESS, "bad", "False"))
+        told = condition(server, ACCESS, "bad")["message"]
+        assert f"{path}: there is text that is no Unicode, half of a surrogate pair\n" in told
+        # Nor when it comes by a watch; what is quoted of it goes as far as it can.
+        odd = {**bad, "metadata": {"name": "odd"}}
+        await server.put(ACCESS, odd)
+        server.get(ACCESS, "odd")["metadata"]["uid"] = HALF
+        await server._store("MODIFIED", ACCESS, server.get(ACCESS, "odd"))
+        await server.until(lambda: is_told(server, ACCESS, "odd", "False"))
+        await server.put(ACCESS, access("after"))
+        await server.until(lambda: is_told(server, ACCESS, "after", "True"))
+        assert list(files(server)) == ["accesspolicy.mq.after.yaml"]
+
+
+@pytest.mark.parametrize("name", ["../../etc/x", "..", "A b\n", "a/status", "", HALF, "x" * 254])
+async def test_what_is_no_name_becomes_no_part_of_paths(
+    server: ApiServer, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    await server.put(ACCESS, access(name))
+    deep = access(f"{name}/deep".encode("ascii", "replace").decode())
+    deep["metadata"]["annotations"] = {"test/deep": "5000"}
+    deep["spec"]["rules"] = "DEEP"
+    await server.put(ACCESS, deep)
+    async with operator(server):
+        await server.until(lambda: bool(files(server)))
+        await server.put(ACCESS, access(name, "others"))
+        await server.put(ACCESS, access("after"))
+        await server.until(lambda: is_told(server, ACCESS, "after", "True"))
+        await server.delete(ACCESS, name)
+        await server.put(ACCESS, access("last"))
+        await server.until(lambda: is_told(server, ACCESS, "last", "True"))
+    assert list(files(server)) == ["accesspolicy.mq.after.yaml", "accesspolicy.mq.last.yaml"]
+    paths = {path for method, path in server.asked if method == "PATCH"}
+    assert paths == {f"{MAPS}/{NAME}", f"{ACCESS}/after/status", f"{ACCESS}/last/status"}
+    assert f"{ACCESS}: {name[:63]!a} is not read: the name of an object has a-z" in caplog.text
+
+
 async def test_what_others_do_to_the_configmap_is_undone(server: ApiServer) -> None:
     await server.put(ACCESS, access("orders"))
     async with operator(server):
