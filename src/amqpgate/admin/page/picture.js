@@ -68,7 +68,11 @@ function laidOut(edges) {
   return { boxes: [...boxes.values()], lines, width: 32 + 4 * wide + 3 * gap, height: TOP + most * row + 8, isTall, high };
 }
 
-const cut = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);
+// Names that are long often begin alike: both ends are shown.
+const cut = (text, letters) => {
+  const end = Math.floor((letters - 1) / 3);
+  return text.length > letters ? `${text.slice(0, letters - 1 - end)}…${text.slice(text.length - end)}` : text;
+};
 
 const said = (edge, isRate) => {
   if (edge.kind === "denied") return `${label(edge.source)} to ${label(edge.target)}: ${count(edge.denied)} denied, last by ${edge.rule}`;
@@ -164,7 +168,7 @@ export class Picture {
       setText(one.total, total ? amount(total, isRate) : "");
       const taken = total && !this.isTall ? (isRate ? 8 : 5) : 0;
       one.room.setAttribute("width", wide - 20 - taken * 7);
-      setText(one.name, cut(one.text, letters - taken));
+      setText(one.name, cut(visible(one.text), letters - taken));
       const words = `${one.kind} ${one.text}${one.vhost === null ? "" : ` in ${one.vhost}`}: ${one.edges.map((line) => said(line.edge, isRate)).join("; ")}`;
       setText(one.title, words);
       one.node.setAttribute("aria-label", words);
