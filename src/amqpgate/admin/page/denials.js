@@ -180,10 +180,13 @@ function fill(decision) {
   fields.user.value = decision.user ?? "";
   fields.vhost.value = decision.vhost;
   fields.source.value = decision.client ?? "";
-  // By all that policies may select: groups, claims, the listener, a certificate.
-  const { user, vhost, source, ...rest } = decision.as;
-  fields.more.value = Object.keys(rest).length ? JSON.stringify({ as: rest }) : "";
   for (const [key, name] of Object.entries(FIELDS)) fields[key].value = decision[name] ?? "";
+  // By all that policies may select: groups, claims, the listener, a certificate; and what a field cannot hold, an end of a line.
+  const isLost = ([key, value]) => fields[key]?.value !== value;
+  const more = Object.fromEntries(Object.entries(FIELDS).map(([key, name]) => [key, decision[name] ?? ""]).filter(isLost));
+  const as = Object.fromEntries(Object.entries(decision.as).filter(isLost));
+  if (Object.keys(as).length) more.as = as;
+  fields.more.value = Object.keys(more).length ? JSON.stringify(more) : "";
   fields.shadow.checked = decision.kind === "shadow";
   fit();
   question.requestSubmit();

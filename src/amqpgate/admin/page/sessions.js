@@ -1,7 +1,7 @@
 // Sessions: a page of them at a time, sorted and filtered by the gateway; one with all that is known; its end.
 
 import { get, post } from "./api.js";
-import { byId, chip, count, exchangeName, h, bytes, pill, rate, setText, sync, who } from "./dom.js";
+import { byId, chip, count, exchangeName, h, bytes, pill, plural, rate, setText, sync, who } from "./dom.js";
 
 export const SECONDS = 3;
 const LIMIT = 50;
@@ -247,7 +247,7 @@ function details(session) {
       ...fact("token ends", session.token && ends(session.token.ends)),
       ...fact("published", `${count(session.published)} (${bytes(session.published_bytes)}), ${rate(session.published_rate)}/s`),
       ...fact("delivered", `${count(session.delivered)} (${bytes(session.delivered_bytes)}), ${rate(session.delivered_rate)}/s`),
-      ...fact("refused", h("span", {}, `${count(session.refused)} messages, `, h("a", { href: `#denials?text=${session.id}`, onclick: () => dialog.close() }, "its denials"))),
+      ...fact("refused", h("span", {}, `${plural(session.refused, "message")}, `, h("a", { href: `#denials?text=${session.id}`, onclick: () => dialog.close() }, "its denials"))),
       ...fact("waits to be sent", `${bytes(session.buffered.client)} to the client, ${bytes(session.buffered.upstream)} to the broker`),
       ...fact("silent", `client ${session.silent.client?.toFixed(0) ?? "–"} s, broker ${session.silent.upstream?.toFixed(0) ?? "–"} s`),
       ...fact("frame-max", `${count(session.frame_max.client)} / ${count(session.frame_max.upstream)}`),
