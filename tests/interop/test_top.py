@@ -118,6 +118,8 @@ def test_a_session_is_found_tapped_and_closed(gateway: Gateway) -> None:
         mine.process_data_events()
         await pilot.press("c")
         await pilot.press(*["backspace"] * 30, *"make room", "enter")
+        await until(pilot, lambda: "y closes it" in shown(app))
+        await pilot.press("y")
         await until(pilot, lambda: "is being closed" in shown(app))
         await pilot.press("escape", "q")
 
@@ -193,6 +195,27 @@ def test_in_a_terminal(gateway: Gateway, tmp_path: Path) -> None:
         assert "upstream   rabbit" in terminal.wait_for("guest in / from")
         terminal.run("send-keys", "Escape")
         terminal.wait_for("Filter")
+        terminal.run("send-keys", "q")
+        terminal.wait_for("over")
+
+
+def test_what_is_pasted_behind_a_slash_is_a_filter(gateway: Gateway, tmp_path: Path) -> None:
+    top = f"{sys.executable} -m amqpgate top --admin 127.0.0.1:{gateway.admin_port} --every 0.5"
+    with (
+        pika.BlockingConnection(parameters(gateway.port)) as mine,
+        Terminal(tmp_path, f"env -u COLUMNS {top}", 80) as terminal,
+    ):
+        screen = terminal.wait_for("1 of 1, all")
+        for title in ("user", "vhost", "client", "published/s", "delivered/s", "refused", "flow"):
+            assert title in screen
+        terminal.run("send-keys", "/", "c*", "Enter")
+        terminal.wait_for("0 of 0, user=c*")
+        # Enter twice is no: y alone closes.
+        terminal.run("send-keys", "/", "guest", "Enter")
+        terminal.wait_for("1 of 1, user=guest*")
+        terminal.run("send-keys", "c", "Enter", "Enter")
+        terminal.wait_for("is not closed")
+        mine.process_data_events()
         terminal.run("send-keys", "q")
         terminal.wait_for("over")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -314,7 +315,8 @@ def never_used(house: House, elsewhere: Iterable[str] = ()) -> set[str]:
                 used.add(node.attr)
             elif isinstance(node, ast.ImportFrom):
                 used.update(alias.name for alias in node.names if alias.asname)
-    overriding = {method for tree in house.modules.values() for method in _called_by_others(tree)}
+    foreign = _extending_foreign(house)
+    overriding = {method for tree in house.modules.values() for method in _called_by_others(tree, foreign)}
     return {
         f"{module}:{node.name}"
         for module, tree in house.modules.items()
@@ -327,13 +329,38 @@ def never_used(house: House, elsewhere: Iterable[str] = ()) -> set[str]:
     }
 
 
-def _called_by_others(tree: ast.Module) -> Iterator[ast.AST]:
-    """Methods of classes whose base is of a library, which calls them; or extends one that is."""
+def _extending_foreign(house: House) -> set[str]:
+    """Names of classes whose base is of a foreign library, or extends one that is, in whichever module. What
+    Python brings itself (a protocol, a tuple) calls nobody from afar."""
+    found: set[str] = set()
+    while True:
+        before = len(found)
+        for tree in house.modules.values():
+            foreign = found.union(
+                alias.asname or alias.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom) and node.module and not node.module.startswith(_OWN)
+                if node.module.partition(".")[0] not in sys.stdlib_module_names
+                for alias in node.names
+            )
+            found.update(
+                node.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ClassDef) and foreign.intersection(map(_last_name, node.bases))
+            )
+        if len(found) == before:
+            return found
+
+
+def _called_by_others(tree: ast.Module, foreign: set[str]) -> Iterator[ast.AST]:
+    """Methods of classes whose base is of a library, which calls them; or extends one that is, be it of the
+    ``foreign`` that other modules have."""
     libraries = {
         alias.asname or alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module and not node.module.startswith(_OWN)
+        if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
+        if not node.module.startswith(_OWN) or alias.name in foreign
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and libraries.intersection(map(_last_name, node.bases)):

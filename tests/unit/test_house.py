@@ -412,10 +412,14 @@ def test_it_sees_what_nobody_uses() -> None:
         "amqpgate.b": "from amqpgate.a import unused, used, other as o\n__all__ = ['unused']\nused(C().m)",
         "amqpgate.c": "@click.command()\ndef verb(): ...\ndef __getattr__(name): ...",
         "amqpgate.d": "from spark import R\nclass D(R):\n    def read(self): ...\nD()",
+        "amqpgate.e": "from amqpgate.d import D\nclass E(D):\n    def write(self): ...\nE()",
+        # A protocol calls nobody.
+        "amqpgate.f": "from typing import Protocol\nclass P(Protocol): ...\nP()",
+        "amqpgate.g": "from amqpgate.f import P\nclass G(P):\n    def idle(self): ...\nG()",
     }
     given = House.of(texts)
-    assert never_used(given) == {"amqpgate.a:unused", "amqpgate.a:n"}
-    assert never_used(given, ["cdef int n()"]) == {"amqpgate.a:unused"}
+    assert never_used(given) == {"amqpgate.a:unused", "amqpgate.a:n", "amqpgate.g:idle"}
+    assert never_used(given, ["cdef int n()"]) == {"amqpgate.a:unused", "amqpgate.g:idle"}
 
 
 def test_it_sees_a_silenced_linter() -> None:

@@ -1,15 +1,19 @@
-"""What `amqpgate top` shows besides tables: filters as they are typed, a session, an explanation."""
+"""What `amqpgate top` asks, as it is typed, and what it shows of a denial."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
-from amqpgate.cli.watching import FLOWS, JSON, Row, rows_of, text_of
+from amqpgate.cli.watching import JSON, Row, rows_of, text_of
+from amqpgate.logs import on_one_line
 from amqpgate.yamldoc import nearest
 
 #: What sessions are found by; a word alone is the beginning of a user.
-FILTERS: Final = ("user", "vhost", "client", "upstream", "version", "flow")
+FILTERS: Final = ("user", "vhost", "client", "listener", "upstream", "route", "version", "flow", "name")
+#: One word of a filter.
+_WORD: Final = re.compile(r'(?:([^\s="]*)=)?(?:"((?:[^"]|"")*)"(\*?)|((?!(?:[^\s="]*=)?")\S*))(?:\s+|$)')
 #: What they are sorted by, with what it is called.
 COLUMNS: Final[Mapping[str, str]] = {
     "user": "user",
@@ -32,17 +36,37 @@ _ARGUMENTS: Final = {
 
 
 def filters_of(text: str) -> dict[str, str]:
-    """What was typed, such as ``app-* vhost=prod``. Raises ``ValueError`` with a sentence."""
+    """What was typed, such as ``app-* vhost=prod``. Raises ``ValueError`` with a sentence.
+
+    In double quotes a text is one word, and meant as it stands; ``""`` in it is one of them.
+    """
     found: dict[str, str] = {}
-    for word in text.split():
-        name, sign, value = word.partition("=")
-        if not sign:
-            name, value = "user", word if word.endswith("*") else f"{word}*"
+    for name, value in _words(text):
         if name not in FILTERS:
             meant = nearest(name, FILTERS) or f"; there are {', '.join(FILTERS)}"
-            raise ValueError(f"no filter '{name}'{meant}")
+            raise ValueError(f"no filter '{on_one_line(name)}'{meant}")
+        if name in found:
+            both = f"{on_one_line(found[name])} and {on_one_line(value)}"
+            raise ValueError(
+                f'{name} twice, {both}: one is looked for; a name with spaces is in quotes, "a b"'
+            )
         found[name] = value
     return found
+
+
+def _words(text: str) -> Iterator[tuple[str, str]]:
+    """Names and values; a word without a name is a user."""
+    text, at = text.strip(), 0
+    while at < len(text):
+        word = _WORD.match(text, at)
+        if word is None:
+            raise ValueError('a quoted text ends in " with a space or * behind it; "" in it is one of them')
+        at = word.end()
+        name, quoted, star, plain = word.groups()
+        value = plain if quoted is None else quoted.replace('""', '"') + star
+        if name is None and quoted is None and not value.endswith("*"):
+            value += "*"
+        yield "user" if name is None else name, value
 
 
 def match_of(session: Row) -> str:
@@ -61,44 +85,34 @@ def _quoted(text: str) -> str:
     return f'"{doubled}"'
 
 
-def session_lines(session: Row) -> Iterator[str]:
-    """One session, for people."""
-    flow = str(session["flow"])
-    yield f"{text_of(session['user'])} in {text_of(session['vhost'])} from {text_of(session['client'])}"
-    yield f"session    {text_of(session['id'])}, {text_of(session['version'])}, {FLOWS.get(flow, flow)}"
-    yield f"upstream   {text_of(session['upstream'])}"
-    yield f"published  {text_of(session['published'])} ({text_of(session['published_rate'])}/s)"
-    yield f"delivered  {text_of(session['delivered'])} ({text_of(session['delivered_rate'])}/s)"
-    yield f"refused    {text_of(session['refused'])}"
-    names = cast("list[JSON]", session["policies"])
-    yield f"policies   {', '.join(map(text_of, names)) or '-'}"
-    for limit in rows_of(session, "limits"):
-        rates = cast("Row", limit["quantities"])
-        words = ", ".join(f"{text_of(most)} {text_of(name)}/s" for name, most in rates.items())
-        yield f"limit      {text_of(limit['policy'])}/{text_of(limit['limit'])}: {words}"
-    yield ""
-    for channel in rows_of(session, "open_channels"):
-        counts = f"published {text_of(channel['published'])}, delivered {text_of(channel['delivered'])}"
-        unacked = f", unacked {text_of(channel['unacked'])}"
-        yield f"channel {text_of(channel['number'])} {text_of(channel['state'])}: {counts}{unacked}"
-        for consumer in rows_of(channel, "consumers"):
-            yield f"  consumer {text_of(consumer['tag'])} of {text_of(consumer['queue'])}"
-    flows = cast("Row", session["flows"])
-    for title in ("publish", "deliver"):
-        for one in rows_of(flows, title):
-            where = f"{text_of(one['exchange']) or '(default)'} {text_of(one['routing_key'])}"
-            yield f"{title} {where}: {text_of(one['messages'])} messages, {text_of(one['bytes'])} bytes"
-
-
 def request_of(decision: Row, operations: Row) -> dict[str, JSON]:
     """What is to be explained of a decision: as it was asked, with the arguments that its operation has."""
     has = cast("list[str]", operations[str(decision["operation"])])
     named = {key: decision[_ARGUMENTS[key]] for key in has if key in _ARGUMENTS}
-    who: dict[str, JSON] = {"user": decision["user"], "vhost": decision["vhost"]}
+    request = {"as": _who_of(decision), "op": decision["operation"], **named}
+    return {"request": request, "shadow": decision["kind"] == "shadow"}
+
+
+def _who_of(decision: Row) -> Row:
+    """All that was known of who asked, as the gateway tells it; of one that does not, what there is."""
+    if decision.get("as") is not None:
+        return cast("Row", decision["as"])
+    who = {"user": decision["user"], "vhost": decision["vhost"]}
     if decision["client"]:
         who["source"] = decision["client"]
-    request = {"as": who, "op": decision["operation"], **named}
-    return {"request": request, "shadow": decision["kind"] == "shadow"}
+    return who
+
+
+def decision_lines(decision: Row) -> Iterator[str]:
+    """What was decided, with all names whole."""
+    from amqpgate.cli.decisions import cells_of
+
+    at, what, operation, about, user, vhost, rule = cells_of(decision)
+    yield f"{at} {what} {operation} {about}".rstrip()
+    client = "" if decision["client"] is None else f" from {text_of(decision['client'])}"
+    yield f"by user {user} in vhost {vhost}{client}, session {text_of(decision['session'])}"
+    yield f"by {rule}: {text_of(decision['text'])}"
+    yield ""
 
 
 def explanation_lines(said: Row) -> Iterator[str]:
