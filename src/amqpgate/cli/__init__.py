@@ -6,6 +6,7 @@ In come words on a command line; out go lines for people, and an exit code:
 0      done; for ``run`` and ``demo``: stopped by a signal, after a drain; for ``health``: ready
 1      failed at run time: a port is taken, nobody answers, a drain was cut short; ``health``: not ready
 2      the command line, the settings or the policies are wrong; nothing was started
+3      for ``init`` and ``policy import``: written, but for permissions that policies cannot say
 =====  ==============================================================================================
 
 One module per verb, which `VERBS` names; each parses, calls, prints. A verb is imported when it is asked for,

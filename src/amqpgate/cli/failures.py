@@ -20,6 +20,8 @@ from amqpgate.errors import NOT_YAML, ConfigError, ListenError
 
 FAILED = 1
 WRONG = 2
+#: Done, but for what was told.
+PART = 3
 
 
 class Failure(click.ClickException):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
-from amqpgate.cli.policy_files import write_new
+from amqpgate.cli.policy_files import tell_gaps, write_new
 from amqpgate.cli.telling import echo
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def init(
       0  they are written, and right
       1  the management interface does not answer, or refuses, or that is none
       2  an answer is wrong, or there are such files already; nothing is written
+      3  they are written, but for permissions that policies cannot say; each is told, and denied
     """
     from amqpgate.config import Address, AmqpUrl
     from amqpgate.policy.loader import Source
@@ -156,6 +157,8 @@ Clients connect to amqp://{listen}, with the logins that they have; look at http
     if imported is None:
         echo(f"""\
 A first denial: publish with the routing key "secret", to any exchange, and look at http://{admin}/#denials.""")
+    else:
+        tell_gaps(imported)
 
 
 def _asked(what: str, default: str) -> str:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amqpgate.cli.failures import WRONG, Failure
+from amqpgate.cli.failures import PART, WRONG, Failure
 from amqpgate.cli.telling import echo
+from amqpgate.logs import on_one_line
 
 if TYPE_CHECKING:
     from amqpgate.policy import PolicySet
     from amqpgate.policy.kinds.common import DefaultAccess
     from amqpgate.policy.kinds.kind import Document, Placed
     from amqpgate.policy.loader import Source
+    from amqpgate.policy.tools.rabbitmq_import import Imported
 
 
 #: For verbs that judge.
@@ -38,6 +40,14 @@ def read_policies(
         raise Failure(f"amqpgate: no such folder: {folder}", WRONG)
     sources = read_folder(folder)
     return build(sources, default_access), list(documents_of(sources))
+
+
+def tell_gaps(imported: Imported) -> None:
+    """Say what policies cannot say. Raises ``SystemExit`` if there is something."""
+    for gap in imported.gaps:
+        echo(f"not imported: {on_one_line(gap)}", err=True)
+    if imported.gaps:
+        raise SystemExit(PART)
 
 
 def write_new(folder: Path, files: Sequence[Source]) -> None:

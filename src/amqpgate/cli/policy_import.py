@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from amqpgate.cli.failures import WRONG, Failure, reported
-from amqpgate.cli.policy_files import write_new
+from amqpgate.cli.policy_files import tell_gaps, write_new
 from amqpgate.cli.telling import echo, echo_document
+from amqpgate.logs import on_one_line
 
 
 @click.command("import", short_help="Make policies of RabbitMQ's definitions.json.")
@@ -22,7 +23,8 @@ from amqpgate.cli.telling import echo, echo_document
 def import_(definitions: Path, out: Path | None) -> None:
     """Make access policies of the permissions and topic permissions in a RabbitMQ definitions FILE.
 
-    They answer as RabbitMQ does; where they do not, a note on standard error says so.
+    They answer as RabbitMQ does; where they do not, a note on standard error says so. A permission that they
+    cannot say, such as one with look-around, becomes a policy that denies all there.
     Files in DIR are not overwritten.
 
     \b
@@ -32,7 +34,8 @@ def import_(definitions: Path, out: Path | None) -> None:
     \b
     Exit codes:
       0  the policies are made
-      2  the file is wrong, or holds what policies cannot say; nothing is written
+      2  the file is wrong, or holds nothing that policies can say; nothing is written
+      3  they are made, but for permissions that policies cannot say; each is told
     """
     from amqpgate.policy.tools.definitions import parse
     from amqpgate.policy.tools.rabbitmq_import import import_permissions
@@ -48,4 +51,5 @@ def import_(definitions: Path, out: Path | None) -> None:
         else:
             write_new(out, imported.files)
         for note in imported.notes:
-            echo(f"note: {note}", err=True)
+            echo(f"note: {on_one_line(note)}", err=True)
+        tell_gaps(imported)

@@ -93,6 +93,16 @@ def test_of_an_export(tmp_path: Path) -> None:
     assert written(tmp_path / "gate") == {"amqpgate.yaml", "policies/bob.yaml", "policies/guest.yaml"}
 
 
+def test_of_an_export_with_what_policies_cannot_say(tmp_path: Path) -> None:
+    text = json.dumps(DEFINITIONS).replace("^orders$", "(?!amq)")
+    (tmp_path / "d.json").write_text(text)
+    done = init(tmp_path / "gate", "--yes", "--definitions", str(tmp_path / "d.json"))
+    assert done.exit_code == 3
+    assert "not imported: a permission of user 'bob' in vhost '/': write '(?!amq)': " in done.stderr
+    assert written(tmp_path / "gate") == {"amqpgate.yaml", "policies/bob.yaml", "policies/guest.yaml"}
+    assert check(tmp_path / "gate").exit_code == 0
+
+
 def test_nothing_is_overwritten_and_nothing_is_left_in_part(tmp_path: Path) -> None:
     assert init(tmp_path, "--yes").exit_code == 0
     before = (tmp_path / "amqpgate.yaml").read_text()

@@ -201,12 +201,17 @@ class TestImport:
         (tmp_path / "d.json").write_text(self.DEFINITIONS)
         assert policy("import", tmp_path / "d.json").stdout.startswith("apiVersion: amqpgate.io/")
 
-    def test_what_cannot_be_said_ends_with_2_and_writes_nothing(self, tmp_path: Path) -> None:
+    def test_what_cannot_be_said_is_denied_and_ends_with_3(self, tmp_path: Path) -> None:
         (tmp_path / "d.json").write_text(self.DEFINITIONS.replace("^bob", "(?!a)b"))
         result = policy("import", tmp_path / "d.json", "--out", tmp_path / "new")
-        assert result.exit_code == 2
-        assert "a permission of user 'bob' in vhost '/': not a regular expression of RE2" in result.output
-        assert not (tmp_path / "new").exists()
+        assert result.exit_code == 3
+        said = "not imported: a permission of user 'bob' in vhost '/': configure '(?!a)b': not a regular"
+        assert said in result.stderr
+        assert result.stdout == f"wrote {tmp_path}/new/bob.yaml\n"
+        assert policy("check", tmp_path / "new", "--strict").exit_code == 0
+        (tmp_path / "d.json").write_text(self.DEFINITIONS.replace("bob", "*"))
+        result = policy("import", tmp_path / "d.json", "--out", tmp_path / "no")
+        assert (result.exit_code, (tmp_path / "no").exists()) == (2, False)
         assert policy("import", tmp_path / "none.json").exit_code == 2
 
 

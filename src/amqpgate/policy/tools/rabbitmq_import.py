@@ -30,6 +30,7 @@ from typing import TypeAlias
 import attrs
 
 from amqpgate.errors import ConfigError
+from amqpgate.logs import on_one_line
 from amqpgate.policy.engine.access_rule import Rule
 from amqpgate.policy.engine.conditions import Match
 from amqpgate.policy.engine.inclusion import pattern_within
@@ -56,6 +57,13 @@ _SERVER_NAMES = tuple(SERVER_NAMED + name for name in ("AAAAAAAAAAAAAAAAAAAAAA",
 
 _ANY: Value = {"prefix": ""}
 
+_UNSELECTABLE = (
+    "subjects cannot mean a name with an asterisk or {NAME} in it, so no policy selects it; "
+    "`defaultAccess: deny` in the settings denies it all"
+)
+_DENIED = "its policy denies all there; write it otherwise in RabbitMQ, and import again"
+_COMMENT = "RabbitMQ's permission cannot be said here, so all is denied:"
+
 
 @attrs.frozen
 class Imported:
@@ -63,6 +71,8 @@ class Imported:
 
     files: tuple[Source, ...]
     notes: tuple[str, ...]
+    #: What policies cannot say, and what holds in its place.
+    gaps: tuple[str, ...] = ()
 
 
 def translated(regex: str) -> str:
@@ -137,8 +147,10 @@ class _Names:
 
 
 def import_permissions(definitions: Definitions, file: str, mode: Mode = "enforce") -> Imported:
-    """The policies, in that mode; `ConfigError` for what they cannot say, all or nothing."""
+    """The policies, in that mode. A permission that they cannot say is denied as a whole, and is a gap;
+    `ConfigError` where there is nothing that they can say."""
     notes: list[str] = []
+    gaps: dict[str, None] = {}
     documents: dict[str, list[str]] = {}
     held = {(one.user, one.vhost): one for one in definitions.permissions}
     topics: dict[tuple[str, str], list[TopicPermission]] = {}
@@ -154,35 +166,57 @@ def import_permissions(definitions: Definitions, file: str, mode: Mode = "enforc
         taken.add(name)
         return name
 
+    def selectable(what: str, name: str) -> bool:
+        is_ = bool(name) and "*" not in name and not re.search(r"\{[A-Za-z_]", name)
+        if not is_:
+            gaps[f"{what} '{name}': {_UNSELECTABLE}"] = None
+        return is_
+
+    users = {user for user in definitions.users if selectable("user", user)}
+    vhosts = [vhost for vhost in definitions.vhosts if selectable("vhost", vhost)]
     for (user, vhost), permission in held.items():
-        where = f"user '{user}' in vhost '{vhost}'"
-        _check_name(user, f"user '{user}'", file)
-        _check_name(vhost, f"vhost '{vhost}'", file)
+        if user not in users or vhost not in vhosts:
+            continue
         found = topics.get((user, vhost), [])
-        try:
-            rules = list(_rules(permission, found, definitions, notes))
-        except Invalid as error:
-            raise ConfigError(
-                f"a permission of {where}: {error}; write it otherwise in RabbitMQ, and export again",
-                file=file,
-            ) from None
+        unsaid = list(_unsaid(permission, found, definitions))
+        if unsaid:
+            where = f"user '{user}' in vhost '{vhost}'"
+            gaps.update(dict.fromkeys(f"a permission of {where}: {why}; {_DENIED}" for why in unsaid))
+            rules, comment = [_deny("not-imported", ["*"])], [_COMMENT, *unsaid]
+        else:
+            rules, comment = list(_rules(permission, found, definitions, notes)), []
         documents.setdefault(user, []).append(
-            _document(name_of(f"{user}@{vhost}"), user, [vhost], rules, mode)
+            "".join(f"# {on_one_line(line)}\n" for line in comment)
+            + _document(name_of(f"{user}@{vhost}"), user, [vhost], rules, mode)
         )
     for user in definitions.users:
-        closed = [vhost for vhost in definitions.vhosts if (user, vhost) not in held]
-        if closed:
-            _check_name(user, f"user '{user}'", file)
-            for vhost in closed:
-                _check_name(vhost, f"vhost '{vhost}'", file)
-            rule: _Rule = {"id": "no-permission", "effect": "deny", "operations": ["*"]}
-            text = _document(name_of(f"{user}@nowhere"), user, closed, [rule], mode)
+        closed = [vhost for vhost in vhosts if (user, vhost) not in held]
+        if closed and user in users:
+            text = _document(name_of(f"{user}@nowhere"), user, closed, [_deny("no-permission", ["*"])], mode)
             documents.setdefault(user, []).append(text)
     if not documents:
-        raise ConfigError("there is no user and no permission in it", file=file)
+        wrong = gaps or ["there is no user and no permission in it"]
+        raise ConfigError.together([ConfigError(why, file=file) for why in wrong])
     files = tuple(_files(documents))
     build(files)
-    return Imported(files, tuple(dict.fromkeys(notes)))
+    return Imported(files, tuple(dict.fromkeys(notes)), tuple(gaps))
+
+
+def _unsaid(
+    permission: Permission, topics: Sequence[TopicPermission], definitions: Definitions
+) -> Iterator[str]:
+    """What of a permission policies cannot say, each with its expression."""
+    said = [(kind, getattr(permission, kind)) for kind in ("configure", "write", "read")]
+    keys = {"username": permission.user, "vhost": permission.vhost}
+    for topic in topics:
+        if definitions.is_topic(topic.vhost, topic.exchange) is not False:
+            where = f"on exchange '{topic.exchange}'"
+            said += [(f"{kind} {where}", _expanded(getattr(topic, kind), keys)) for kind in ("write", "read")]
+    for what, regex in said:
+        try:
+            _Names(regex)
+        except Invalid as error:
+            yield f"{what} '{regex}': {error}"
 
 
 def _files(documents: Mapping[str, Sequence[str]]) -> Iterator[Source]:
@@ -200,13 +234,6 @@ def _files(documents: Mapping[str, Sequence[str]]) -> Iterator[Source]:
                 name = f"{base}-{number:03}"
             taken.add(name.lower())
             yield Source(f"{name}.yaml", "---\n".join(texts[start : start + _PER_FILE]).encode())
-
-
-def _check_name(name: str, what: str, file: str) -> None:
-    if not name or "*" in name or re.search(r"\{[A-Za-z_]", name):
-        raise ConfigError(
-            f"{what}: subjects cannot mean a name with an asterisk or {{NAME}} in it", file=file
-        )
 
 
 def _rules(

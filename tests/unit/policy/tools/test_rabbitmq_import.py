@@ -60,13 +60,66 @@ def test_braces_do_not_become_variables(regex: str, written: str) -> None:
 
 
 @pytest.mark.parametrize("regex", ["(?!a)", r"(a)\1", "a++", "(?>a)", r"\Q{a}\E", r"a\Z"])
-def test_what_re2_does_not_have_is_refused(regex: str) -> None:
+def test_what_re2_does_not_have_is_denied_and_told(regex: str) -> None:
     with pytest.raises(Invalid):
         translated(regex)
-    with pytest.raises(
-        ConfigError, match=r"d\.json: a permission of user 'bob' in vhost '/': .*export again"
-    ):
-        imported(regex)
+    made = imported(regex, ".*", ".*")
+    (gap,) = made.gaps
+    assert gap.startswith(f"a permission of user 'bob' in vhost '/': configure '{regex}': ")
+    policy_set = build(made.files, "allow")
+    assert not allowed(policy_set, "basic.publish", exchange="x", routing_key="k")
+    assert not allowed(policy_set, "queue.declare", queue="q", passive="")
+    assert not findings(documents_of(made.files))
+
+
+def test_all_that_cannot_be_said_is_told_and_the_others_are_written() -> None:
+    def one(user: str, vhost: str, *regex: str) -> dict[str, str]:
+        return dict(zip(("user", "vhost", "configure", "write", "read"), (user, vhost, *regex), strict=True))
+
+    said = {
+        "users": [{"name": user} for user in ("bob", "eve", "al*", "zoe\n")],
+        "vhosts": [{"name": "/"}, {"name": "*"}],
+        "permissions": [
+            one("bob", "/", ".*", ".*", ".*"),
+            one("bob", "*", ".*", ".*", ".*"),
+            one("al*", "/", "", "", ""),
+            one("eve", "/", "(?!a)", "", "(?=b)"),
+            one("zoe\n", "/", "", "", ""),
+        ],
+        "topic_permissions": [
+            {"user": "zoe\n", "vhost": "/", "exchange": exchange, "write": r"\1(", "read": ""}
+            for exchange in ("amq.topic", "amq.direct")
+        ],
+    }
+    made = import_permissions(parse(json.dumps(said).encode(), "d.json"), "d.json")
+    assert [
+        gap.partition(": ")[0] + ": " + gap.partition(": ")[2].partition(":")[0] for gap in made.gaps
+    ] == [
+        "user 'al*': subjects cannot mean a name with an asterisk or {NAME} in it, so no policy selects it; "
+        "`defaultAccess",
+        "vhost '*': subjects cannot mean a name with an asterisk or {NAME} in it, so no policy selects it; "
+        "`defaultAccess",
+        "a permission of user 'eve' in vhost '/': configure '(?!a)'",
+        "a permission of user 'eve' in vhost '/': read '(?=b)'",
+        "a permission of user 'zoe\n' in vhost '/': write on exchange 'amq.topic' '\\1('",
+    ]
+    policy_set = build(made.files, "allow")
+    assert allowed(policy_set, "queue.delete", queue="q")
+    for user in ("eve", "zoe\n"):
+        verdict = policy_set.decide(Operation(Principal(user, "/"), "queue.delete", queue="q"))
+        assert (verdict.allowed, verdict.rule) == (False, "not-imported")
+    (eve,) = (file.data.decode() for file in made.files if file.name == "eve.yaml")
+    assert eve.startswith(
+        "# RabbitMQ's permission cannot be said here, so all is denied:\n# configure '(?!a)': "
+    )
+    assert not findings(documents_of(made.files))
+
+
+def test_where_nothing_can_be_said_nothing_is_written() -> None:
+    said = {"permissions": [{"user": "*", "vhost": "*", "configure": "", "write": "", "read": ""}]}
+    with pytest.raises(ConfigError, match=r"user '\*': subjects cannot") as caught:
+        import_permissions(parse(json.dumps(said).encode(), "d.json"), "d.json")
+    assert len(caught.value.all) == 2
 
 
 def test_a_permission_is_found_anywhere_in_the_name() -> None:
