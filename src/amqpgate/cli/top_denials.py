@@ -102,7 +102,7 @@ class ExplainScreen(Screen[None]):
         try:
             operations = cast("Row", self.gateway.get("/explain")["operations"])
             said = self.gateway.post("/explain", request_of(self.decision, operations))
-            text = Text("\n".join(explanation_lines(said)))
+            text = Text("\n".join(explanation_lines(said, self.decision)))
         except Failure as failure:
             text = Text(failure.message, "red")
         self.app.call_from_thread(self.query_one("#text", Static).update, text)

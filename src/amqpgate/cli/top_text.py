@@ -115,10 +115,14 @@ def decision_lines(decision: Row) -> Iterator[str]:
     yield ""
 
 
-def explanation_lines(said: Row) -> Iterator[str]:
-    """Why the policies in force answer so, for people."""
+def explanation_lines(said: Row, decision: Row) -> Iterator[str]:
+    """Why the policies in force answer so of what a decision was about, for people."""
     yield text_of(said["request"])
-    yield f"{'allowed' if said['verdict'] == 'allow' else 'DENIED'} by {text_of(said['reason'])}"
+    allowed = said["verdict"] == "allow"
+    yield f"{'allowed' if allowed else 'DENIED'} by {text_of(said['reason'])}"
+    if allowed and decision["kind"] == "denied":
+        yield "It was denied: other policies are in force now, or it was for a header, an argument, a property"
+        yield "or the size, which are not kept."
     yield ""
     steps = rows_of(said, "steps")
     for step in steps:

@@ -80,4 +80,9 @@ def test_sessions_are_found_by_all_that_the_gateway_finds_them_by() -> None:
 def test_an_explanation_drives_no_terminal() -> None:
     step = {"request": "r\x1b", "verdict": "deny", "rules": []}
     said = {"request": "\x1b[2J", "verdict": "deny", "reason": "\n", "steps": [step, step], "policies": []}
-    assert not any(set(line) & set("\x1b\n") for line in explanation_lines(said))
+    assert not any(set(line) & set("\x1b\n") for line in explanation_lines(said, {"kind": "denied"}))
+    allowed = {**said, "verdict": "allow"}
+    note = "which are not kept"
+    assert note in "\n".join(explanation_lines(allowed, {"kind": "denied"}))
+    assert note not in "\n".join(explanation_lines(allowed, {"kind": "shadow"}))
+    assert note not in "\n".join(explanation_lines({**said, "verdict": "deny"}, {"kind": "denied"}))
