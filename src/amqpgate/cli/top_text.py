@@ -121,8 +121,8 @@ def explanation_lines(said: Row, decision: Row) -> Iterator[str]:
     allowed = said["verdict"] == "allow"
     yield f"{'allowed' if allowed else 'DENIED'} by {text_of(said['reason'])}"
     if allowed and decision["kind"] == "denied":
-        yield "It was denied: other policies are in force now, or it was for a header, an argument, a property"
-        yield "or the size, which are not kept."
+        yield "It was denied: other policies are in force now, or it was for a header, an argument, a"
+        yield "property or the size, which are not kept."
     yield ""
     steps = rows_of(said, "steps")
     for step in steps:
