@@ -6,6 +6,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ import trio
 from amqpgate.cli.diagnosis import Diagnosis, bad, note, ok
 from amqpgate.cli.doctor_machine import lasting
 from amqpgate.cli.failures import cause_of
+from amqpgate.logs import on_one_line
 from amqpgate.values import frozen
 from amqpgate.yamldoc import Seconds
 
@@ -33,6 +35,12 @@ _FRAME_MAX: Final = 16 * 1024
 _NO_BROKER: Final = "start the broker, or correct the upstream's url"
 _NO_AUTHORITY: Final = "name the authority that signed it in tls.ca"
 _OTHER_NAME: Final = "say in tls.serverName a name that its certificate has, or have one made for this name"
+#: How AMQP 0-9-1 is asked for, and how brokers begin: with a frame on channel 0, or with a header of theirs.
+_HEADER: Final = b"AMQP\x00\x00\x09\x01"
+_AMQP: Final = (b"\x01\x00\x00", b"AMQP")
+#: Bytes that are shown of who speaks something else.
+_SHOWN: Final = 40
+_NO_AMQP: Final = "correct the port in the upstream's url: 5672 is AMQP, 5671 AMQP in TLS (amqps://)"
 #: Which of a collector's two ports is meant.
 _OTLP: Final = "OTLP over HTTP is port 4318, with /v1/{}; 4317 is gRPC"
 #: What helps by the code of a verification that failed (X509_V_ERR_* of OpenSSL's x509_vfy.h).
@@ -148,6 +156,11 @@ class _BrokerCheck:
             yield bad(broker, why, "is that a broker's AMQP port, and is no firewall between?")
             return
         except (UpstreamUnavailableError, ConfigError) as error:
+            begin = b"" if self.upstream.tls is not None else await self._begin()
+            if begin and not begin.startswith(_AMQP):
+                said = on_one_line(begin.decode("ascii", "backslashreplace").strip())
+                yield bad(broker, f"it speaks no AMQP: it begins with '{said}'", _NO_AMQP)
+                return
             remedy = _NO_BROKER if self.upstream.tls is not None else f"{_NO_BROKER}; amqps:// for TLS"
             yield bad(broker, str(error), remedy)
             return
@@ -164,6 +177,18 @@ class _BrokerCheck:
                 yield await self._login(f"{what}: login", line.hop, line.greeting)
         finally:
             line.hop.close()
+
+    async def _begin(self) -> bytes:
+        """The first bytes that somebody says there; none where nobody does soon."""
+        address, begin = self.endpoint.address, b""
+        with trio.move_on_after(min(self.patience, 1.0)), suppress(OSError, trio.BrokenResourceError):
+            stream = await trio.open_tcp_stream(address.host, address.port)
+            try:
+                await stream.send_all(_HEADER)
+                begin = bytes(await stream.receive_some(_SHOWN))
+            finally:
+                await trio.aclose_forcefully(stream)
+        return begin
 
     async def _login(self, what: str, hop: MethodStream, start: amqp.ConnectionStart) -> Diagnosis:
         from amqpgate.errors import ConfigError, ProtocolViolation

@@ -42,8 +42,9 @@ _SECRETIVE: Final = re.compile(r"pass|secret|token|credential|://[^\s/]*@", re.I
 #: Characters of a file that are looked at.
 _MOST: Final = 1 << 20
 
-#: Of a longer line there is no excerpt.
+#: Of a longer line there is a part in the excerpt: so many letters before what is wrong, and as many behind.
 _LONGEST: Final = 200
+_BEFORE: Final = 50
 
 
 def from_config_error(error: ConfigError) -> Failure:
@@ -77,22 +78,25 @@ def _excerpt(error: ConfigError, file: str) -> Iterator[str]:
         return
     line, column = error.line, error.column
     try:
-        with open(file, encoding="utf-8-sig") as opened:
+        with open(file, encoding="utf-8-sig", errors="replace") as opened:
             lines = opened.read(_MOST).split("\n")
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         return
     text = lines[line - 1] if line <= len(lines) else ""
     # Of what is no YAML it is not known what belongs to which key.
     around = [*_ancestors(lines[:line]), *lines[max(0, line - 2) : line]]
     if error.message.startswith(NOT_YAML):
         around = lines
-    if not text.strip() or len(text) > _LONGEST or any(map(_SECRETIVE.search, around)):
+    if not text.strip() or any(map(_SECRETIVE.search, around)):
         return
+    if len(text) > _LONGEST:
+        begin = max(0, column - 1 - _BEFORE)
+        text, column = text[begin : begin + 2 * _BEFORE], column - begin
     text = text.replace("\t", "\N{SYMBOL FOR HORIZONTAL TABULATION}")
-    if text.isprintable():
-        margin = f"{line:5} | "
-        yield margin + text
-        yield " " * (len(margin) - 2) + "| " + " " * (column - 1) + "^"
+    text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    margin = f"{line:5} | "
+    yield margin + text
+    yield " " * (len(margin) - 2) + "| " + " " * (column - 1) + "^"
 
 
 @contextmanager

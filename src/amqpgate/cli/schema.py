@@ -12,6 +12,8 @@ from amqpgate.cli.telling import echo
 
 #: What names the settings, beside the kinds of policies.
 SETTINGS: Final = "settings"
+#: How most kinds end; who looks for one may leave it out.
+_POLICY: Final = "Policy"
 
 
 @click.command(short_help="Show the JSON Schema of settings or policies.")
@@ -45,6 +47,7 @@ def schema(kind: str) -> None:
     name = by_name.get(kind.lower())
     if name is None:
         known = by_name.values()
-        near = nearest(kind, known)
+        stems = [name.removesuffix(_POLICY) for name in known if name.endswith(_POLICY)]
+        near = nearest(kind, known) or nearest(kind, stems).replace("'?)", f"{_POLICY}'?)")
         raise Failure(f"amqpgate: there is no kind {kind!r}{near}; there are {', '.join(known)}", WRONG)
     echo(json.dumps(schema_of_settings() if name == SETTINGS else schema_of(kinds[name]), indent=2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
@@ -82,18 +83,27 @@ class Audit:
     )
 
     def __attrs_post_init__(self) -> None:
-        if self.format is None and not self.sinks:
-            raise Invalid("where do records go? Name a format (parquet, json), otlp, openSearch or amqp")
-        if self.gateway is not None and _NAME.fullmatch(self.gateway) is None:
-            raise Invalid("letters, digits, '.', '_', '-', a letter or digit first, at most 100", "gateway")
-        if self.format == "json" and self.folder is not None:
-            raise Invalid("is for parquet; lines of JSON go to standard output", "folder")
-        if self.format is None and self.folder is not None:
-            raise Invalid("is for format: parquet", "folder")
-        if self.format == "parquet" and self.folder is None:
-            raise Invalid("parquet needs a folder", "format")
-        if self.format == "parquet" and find_spec("pyarrow") is None:
-            raise Invalid("parquet needs pyarrow: pip install 'amqpgate[audit]'", "format")
+        found = list(self.faults(attrs.asdict(self, recurse=False)))
+        if found:
+            raise Invalid.together(found)
+
+    @classmethod
+    def faults(cls, values: Mapping[str, object]) -> Iterator[Invalid]:
+        """What does not fit together, all at once; a value that could not be read is ``...``."""
+        form, folder, gateway = (values.get(name) for name in ("format", "folder", "gateway"))
+        goes = [name for name in ("format", "otlp", "open_search", "amqp") if values.get(name) is not None]
+        if not goes:
+            yield Invalid("where do records go? Name a format (parquet, json), otlp, openSearch or amqp")
+        if isinstance(gateway, str) and _NAME.fullmatch(gateway) is None:
+            yield Invalid("letters, digits, '.', '_', '-', a letter or digit first, at most 100", "gateway")
+        if form == "json" and folder is not None:
+            yield Invalid("is for parquet; lines of JSON go to standard output", "folder")
+        if form is None and goes and folder is not None:
+            yield Invalid("is for format: parquet", "folder")
+        if form == "parquet" and folder is None:
+            yield Invalid("parquet needs a folder", "format")
+        if form == "parquet" and find_spec("pyarrow") is None:
+            yield Invalid("parquet needs pyarrow: pip install 'amqpgate[audit]'", "format")
 
     @property
     def sinks(self) -> tuple[AuditSinkSettings, ...]:

@@ -126,17 +126,38 @@ def compose(data: bytes | str, file: str, *, bounds: NumberBounds | None = None)
     try:
         return tuple(_documents(data if isinstance(data, str) else data.decode("utf-8-sig"), file, bounds))
     except UnicodeDecodeError as error:
-        line = bytes(error.object).count(b"\n", 0, error.start) + 1
-        raise ConfigError("the file is not UTF-8 text", file=file, line=line) from None
+        before = bytes(error.object)[: error.start].decode("utf-8", "replace")
+        raise _place(file, before).error("the file is not UTF-8 text") from None
     except yaml.MarkedYAMLError as error:
         # Only the parser's own sentence: its snippet of the line could show a password.
+        if error.context == "while scanning a quoted scalar" and "end of stream" in str(error.problem):
+            opens = _mark(file, error.context_mark)
+            raise opens.error(f"{NOT_YAML}: the quote that begins here has no end") from None
         where = _mark(file, error.problem_mark or error.context_mark)
         problem = str(error.problem or error.context)
         is_tab = "tab" in problem or "\\t" in problem or _character_at(data, where) == "\t"
         remedy = "; indent by spaces" if is_tab else ""
         raise where.error(f"{NOT_YAML}: {problem}{remedy}") from None
+    except yaml.reader.ReaderError as error:
+        text = data if isinstance(data, str) else data.decode("utf-8-sig")
+        number = error.character if isinstance(error.character, int) else ord(error.character[:1])
+        where = _place(file, text.partition(chr(number))[0])
+        raise where.error(
+            f"{NOT_YAML}: no character #x{number:04x} may be in it; in double quotes it is written "
+            f"{_written(number)}"
+        ) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{NOT_YAML}: {str(error).splitlines()[0]}", file=file) from None
+
+
+def _place(file: str, before: str) -> Mark:
+    """Where the text ends that stands before something."""
+    return Mark(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+
+
+def _written(number: int) -> str:
+    """A character as double quotes of YAML have it."""
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
 def _character_at(data: bytes | str, mark: Mark) -> str:
@@ -157,6 +178,8 @@ class _Open:
     keys: dict[str, Mark] = attrs.Factory(dict)
     #: The key that waits for its value.
     key: str | None = None
+    #: What is wrong, and does not hide what comes after it.
+    wrong: list[ConfigError] = attrs.Factory(list)
 
     def add(self, node: Node) -> None:
         if not self.is_mapping:
@@ -170,7 +193,9 @@ class _Open:
             raise node.mark.error("merge keys (<<) are not supported; write the entries out")
         elif node.text in self.keys:
             first = self.keys[node.text]
-            raise node.mark.error(f"key '{node.text}' is given twice (first on line {first.line})")
+            said = f"key '{node.text}' is given twice (first on line {first.line})"
+            self.wrong.append(node.mark.error(said))
+            self.key = node.text
         else:
             self.key = node.text
             self.keys[node.text] = node.mark
@@ -183,6 +208,7 @@ class _Open:
 
 def _documents(text: str, file: str, bounds: NumberBounds) -> Iterator[Node]:
     stack: list[_Open] = []
+    wrong: list[ConfigError] = []
     nodes = documents = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.DocumentStartEvent):
@@ -208,7 +234,7 @@ def _documents(text: str, file: str, bounds: NumberBounds) -> Iterator[Node]:
                 raise mark.error("tags (!) are not supported; remove it")
             if len(stack) == bounds.depth:
                 raise mark.error(f"nested deeper than {bounds.depth} levels")
-            stack.append(_Open(mark, isinstance(event, yaml.MappingStartEvent)))
+            stack.append(_Open(mark, isinstance(event, yaml.MappingStartEvent), wrong=wrong))
             continue
         elif isinstance(event, yaml.CollectionEndEvent):
             done = stack.pop().close()
@@ -218,6 +244,8 @@ def _documents(text: str, file: str, bounds: NumberBounds) -> Iterator[Node]:
             stack[-1].add(done)
         elif not (isinstance(done, Scalar) and done.kind == "null"):
             yield done
+    if wrong:
+        raise ConfigError.together(wrong)
 
 
 class _Position(Protocol):

@@ -53,6 +53,8 @@ DECIMAL: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?\Z")
 
 #: Makes a value of the type that is its second argument.
 Hook: TypeAlias = Callable[[Node, object], object]
+#: What a class has to say of the values of its fields together; ``...`` is one that could not be read.
+Faults: TypeAlias = Callable[[AbstractMapping[str, object]], Iterable[Invalid]]
 
 
 def doc(text: str, *, key: str | None = None, default: str | None = None) -> dict[str, str]:
@@ -327,6 +329,8 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
     fields = {key_of(field): field for field in attrs.fields(cls) if field.init}  # type: ignore[arg-type]
     reserved: dict[str, str] = getattr(cls, "RESERVED_KEYS", {})
     shorthand: str | None = getattr(cls, "SHORTHAND", None)
+    # What a class has to say of values together is said beside what cannot be read, where it can tell.
+    faults: Faults = getattr(cls, "faults", _no_faults)
 
     def hook(node: Node, _: object) -> T:
         if shorthand is not None and isinstance(node, Scalar) and node.kind != "null":
@@ -360,6 +364,9 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
         if errors:
             for outside in _out_of_bounds(fields.values(), values):
                 _note(errors, _placed(outside, node, cls))
+            unread = {field.name: ... for key, field in fields.items() if key in node.entries}
+            for fault in faults({**unread, **values}):
+                _note(errors, _placed(fault, node, cls))
         _raise_all(errors)
         try:
             return cls(**values)  # the types were checked value by value
@@ -371,6 +378,10 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
             raise node.mark.error(str(error)) from None
 
     return hook
+
+
+def _no_faults(values: AbstractMapping[str, object]) -> Iterable[Invalid]:
+    return ()
 
 
 def _out_of_bounds(

@@ -105,6 +105,15 @@ def test_a_name_that_nobody_knows(tmp_path: Path) -> None:
     assert "upstream rabbit rabbit.invalid:5672: broker" not in found
 
 
+def test_who_speaks_no_amqp_is_shown_as_he_begins(tmp_path: Path) -> None:
+    with saying(b"SSH-2.0-OpenSSH_9.2\x1b[31m\xff\r\n" + b"x" * 100) as address:
+        _, found = looked(settings_of(tmp_path, f"amqp://{address}"))
+    one = found[f"upstream rabbit {address}: broker"]
+    begin = r"SSH-2.0-OpenSSH_9.2\x1b[31m\xff\r\nxxxxxxxxxxxxx"
+    assert (one["state"], one["text"]) == ("bad", f"it speaks no AMQP: it begins with '{begin}'")
+    assert "5672 is AMQP" in one["remedy"]
+
+
 def test_redis_and_the_collector_are_asked(tmp_path: Path) -> None:
     server = RedisServer()
     server.start()

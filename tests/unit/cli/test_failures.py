@@ -171,12 +171,16 @@ def test_what_cannot_be_shown_is_told_all_the_same(tmp_path: Path) -> None:
 
     assert said("gone", 1).endswith(": wrong")
     (tmp_path / "odd").write_bytes(b"\xff\n" + b"a\x1b[2J: 1\n" + b"x" * 1000)
-    for line in (1, 2, 3, 4):
-        assert shown(ConfigError("wrong", file=str(tmp_path / "odd"), line=line, column=1)).endswith(
-            ": wrong"
-        )
-    (tmp_path / "odd").write_bytes(b"a\x1b[2J: 1\n" + b"x" * 1000)
-    for line in (1, 2, 3):
-        assert shown(ConfigError("wrong", file=str(tmp_path / "odd"), line=line, column=1)).endswith(
-            ": wrong"
-        )
+    assert said("odd", 1).endswith(": wrong\n    1 | \ufffd\n      | ^")
+    assert said("odd", 2).endswith(": wrong\n    2 | a\ufffd[2J: 1\n      | ^")
+    assert said("odd", 3).endswith(": wrong\n    3 | " + "x" * 100 + "\n      | ^")
+    assert said("odd", 4).endswith(": wrong")
+
+
+def test_of_a_long_line_the_place_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "long").write_text("a: [" + "x, " * 1000 + "!]")
+    for column in (1, 500, 3005):
+        text = shown(ConfigError("wrong", file=str(tmp_path / "long"), line=1, column=column))
+        _, line, caret = text.split("\n")
+        assert len(line) <= 108
+        assert line[caret.index("^")] == (tmp_path / "long").read_text()[column - 1]

@@ -33,3 +33,9 @@ def test_a_kind_that_is_none_is_told() -> None:
     done = CliRunner().invoke(main, ["schema", "AcessPolicy"])
     assert done.exit_code == 2
     assert "(did you mean 'AccessPolicy'?); there are settings, AccessPolicy, " in done.output
+
+
+def test_half_a_kind_is_found_without_its_end() -> None:
+    for word, kind in (("Acess", "AccessPolicy"), ("rates", "RatePolicy"), ("polcytest", "PolicyTest")):
+        assert f"(did you mean '{kind}'?)" in CliRunner().invoke(main, ["schema", word]).output
+    assert "did you mean" not in CliRunner().invoke(main, ["schema", "xyz"]).output

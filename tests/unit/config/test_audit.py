@@ -65,3 +65,21 @@ def test_parquet_needs_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ConfigError, match=r"config.yaml:4:.*pip install 'amqpgate\[audit\]'"):
         settled(f"format: parquet, folder: '{tmp_path}'")
     assert settled("format: json").format == "json"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("folder: /no/such", ["where do records go?", "no such folder"]),
+        ("format: json, folder: /no/such", ["no such folder", "is for parquet"]),
+        ("format: parquet, gateway: .b", ["parquet needs a folder", "letters, digits"]),
+        # What could not be read is there all the same.
+        ("format: jsn", ["expected one of parquet, json"]),
+    ],
+)
+def test_all_that_is_wrong_is_told_at_once(text: str, said: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settled(text)
+    found = [one.message for one in caught.value.all]
+    assert len(found) == len(said)
+    assert all(any(words in one for one in found) for words in said)

@@ -103,8 +103,25 @@ class TestBothParsers:
         assert refusal("[" * 3000).startswith("f.yaml:1:33: nested deeper than 32 levels")
 
     def test_not_text(self) -> None:
-        assert refusal(b"a: 1\nb: \xff\n").startswith("f.yaml:2: the file is not UTF-8")
-        assert "not valid YAML" in refusal("a: \x00\n")
+        assert refusal(b"a: 1\nb: \xff\n").startswith("f.yaml:2:4: the file is not UTF-8")
+        for text, number, written in (
+            ("\x00", "0000", r"\x00"),
+            ("\x1b", "001b", r"\x1b"),
+            ("\ufffe", "fffe", r"\ufffe"),
+        ):
+            said = f"no character #x{number} may be in it; in double quotes it is written {written}"
+            assert refusal(f"a: é\nb: '{text}'\n") == f"f.yaml:2:5: not valid YAML: {said}"
+
+    def test_a_quote_without_an_end_is_told_where_it_begins(self) -> None:
+        for quote in "'\"":
+            said = "not valid YAML: the quote that begins here has no end"
+            assert refusal(f"a: 1\nb: {quote}x\nc: 1\n") == f"f.yaml:2:4: {said}"
+
+    def test_all_keys_that_are_given_twice_are_told(self) -> None:
+        with pytest.raises(ConfigError) as caught:
+            compose("a: 1\na: {x: 1, x: 2}\na: 3\n---\nb: 1\nb: 2\n", "f.yaml")
+        places = [(one.line, one.column) for one in caught.value.all]
+        assert places == [(2, 1), (2, 11), (3, 1), (6, 1)]
 
 
 @pytest.mark.parametrize(

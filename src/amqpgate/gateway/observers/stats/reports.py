@@ -61,15 +61,13 @@ class Reports:
         if not self.lines.has_line(time.monotonic(), verdict.name, operation.principal.user):
             return
         log.info(
-            "denied: %s by %s/%s: user %r, vhost %r, exchange %r, routing key %r, queue %r%s",
+            "denied: %s by %s/%s: user %r, vhost %r%s%s",
             operation.name,
             verdict.policy or "-",
             verdict.rule,
             operation.principal.user,
             operation.principal.vhost,
-            operation.exchange,
-            operation.routing_key,
-            operation.queue,
+            _objects(operation),
             "" if verdict.about is None else _leading(verdict.about),
             extra=_about(operation, verdict, session),
         )
@@ -199,6 +197,17 @@ def _of(
         upstream=upstream,
         reply_code=reply_code,
     )
+
+
+def _objects(operation: Operation) -> str:
+    """What an operation is about, of what it has."""
+    said = (
+        ("exchange", operation.exchange),
+        ("destination", operation.destination),
+        ("routing key", operation.routing_key),
+        ("queue", operation.queue),
+    )
+    return "".join(f", {what} {name!r}" for what, name in said if name is not None)
 
 
 def _leading(operation: Operation) -> str:

@@ -88,7 +88,7 @@ def test_it_leads_nowhere(policy_set: PolicySet, caplog: pytest.LogCaptureFixtur
     with caplog.at_level("INFO", "amqpgate"):
         reports.denied(policy_set.decide(operation), operation, "s", "why")
     (record,) = caplog.records
-    assert "leads" not in record.getMessage()
+    assert record.getMessage().endswith(": user 'bob', vhost 'prod', queue 'q'")
     line = json.loads(JsonHandler(io.StringIO()).format(record))
     assert list(line.items())[5:] == [
         ("session", "s"),
