@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=missing() or ""),
 ]
 
-#: Whose definitions are not ours and are not there: prometheus-operator, KEDA, cert-manager, Gateway API, Spark.
+#: Whose definitions are not ours and are not there.
 FOREIGN = {
     "monitoring.coreos.com",
     "keda.sh",

@@ -70,9 +70,9 @@ def _ancestors(lines: list[str]) -> Iterator[str]:
 
 
 def _excerpt(error: ConfigError, file: str) -> Iterator[str]:
-    if not error.line or not error.column:
+    if not error.line:
         return
-    line, column = error.line, error.column
+    line = error.line
     try:
         with open(file, encoding="utf-8-sig") as opened:
             lines = opened.read(_MOST).split("\n")
@@ -89,7 +89,8 @@ def _excerpt(error: ConfigError, file: str) -> Iterator[str]:
     if text.isprintable():
         margin = f"{line:5} | "
         yield margin + text
-        yield " " * (len(margin) - 2) + "| " + " " * (column - 1) + "^"
+        if error.column:
+            yield " " * (len(margin) - 2) + "| " + " " * (error.column - 1) + "^"
 
 
 @contextmanager
