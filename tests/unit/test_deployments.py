@@ -78,6 +78,19 @@ def test_the_dashboards_of_the_set_find_their_sources() -> None:
     assert (ROOT / mounts()["grafana"][folder] / Path(home).name).is_file()
 
 
+def test_a_dot_on_the_plot_of_the_set_leads_to_its_trace() -> None:
+    prometheus, tempo = yaml.safe_load((EXAMPLE / "grafana/datasources.yaml").read_text())["datasources"]
+    # The label is the one that exemplars have.
+    assert prometheus["jsonData"]["exemplarTraceIdDestinations"] == [
+        {"name": "trace_id", "datasourceUid": tempo["uid"]}
+    ]
+    words = COMPOSE["services"]["prometheus"]["command"]
+    assert "--enable-feature=exemplar-storage" in words
+    # What is said replaces all that the image says.
+    assert f"--config.file={next(iter(mounts()['prometheus']))}" in words
+    assert "--storage.tsdb.path=/prometheus" in words
+
+
 @pytest.fixture
 def unit(tmp_path: Path) -> Path:
     """The unit, with a program in the place of a gateway that is not installed here."""

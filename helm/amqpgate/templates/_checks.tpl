@@ -1,4 +1,5 @@
-{{/* Fails with what the schema cannot see: names of upstreams, of listeners and routes, that there are not. All at once. */}}
+{{/* Fails with what the schema cannot see, all at once: names of upstreams that there are not, ports that are taken twice,
+     policies from two places, routes that have no Service or one name. */}}
 {{- define "amqpgate.checks" -}}
 {{- $settings := include "amqpgate.settings" . | fromYaml -}}
 {{- $names := list -}}
@@ -34,5 +35,60 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- $problems = concat $problems (include "amqpgate.checks.ports" . | fromJsonArray) (include "amqpgate.checks.routes" . | fromJsonArray) -}}
+{{- if and $settings.policies (ne $settings.policies "/etc/amqpgate/policies") (or .Values.policies .Values.existingPolicies) -}}
+{{- $problems = append $problems "config.policies: is another folder than the one with policies and existingPolicies; say either" -}}
+{{- end -}}
 {{- if $problems }}{{ fail (join "\n" $problems) }}{{ end -}}
+{{- end -}}
+
+{{/* What is wrong with ports, as a list of JSON. The API server takes no Service that has one twice. */}}
+{{- define "amqpgate.checks.ports" -}}
+{{- $settings := include "amqpgate.settings" . | fromYaml -}}
+{{- $problems := list -}}
+{{- $binds := list -}}
+{{- range $index, $listener := $settings.listeners -}}
+{{- $binds = append $binds (dict "where" (printf "config.listeners[%d].bind" $index) "bind" (toString $listener.bind)) -}}
+{{- end -}}
+{{- range $key := list "probes" "bind" -}}
+{{- with get $settings.admin $key }}{{ $binds = append $binds (dict "where" (printf "config.admin.%s" $key) "bind" (toString .)) }}{{ end -}}
+{{- end -}}
+{{- $taken := dict -}}
+{{- range $binds -}}
+{{- $port := regexFind "[0-9]+$" .bind -}}
+{{- if and $port (ne $port "0") (not (contains "${" .bind)) -}}
+{{- $key := ternary .bind $port (not (not (include "amqpgate.isLoopback" .bind))) -}}
+{{- $first := get $taken $key -}}
+{{- if $first -}}
+{{- $problems = append $problems (printf "%s: port %s is taken by %s" .where $port $first) -}}
+{{- end -}}
+{{- $_ := set $taken $key (default .where $first) -}}
+{{- end -}}
+{{- end -}}
+{{- if eq .Values.mode "gateway" -}}
+{{- $names := dict -}}
+{{- range (include "amqpgate.ports" . | fromYaml).ports -}}
+{{- $port := get $.Values.service.ports .name | default .port | toString -}}
+{{- $first := get $names $port -}}
+{{- if and $first (or (hasKey $.Values.service.ports .name) (hasKey $.Values.service.ports $first)) -}}
+{{- $problems = append $problems (printf "service.ports: %s is the port of %s and of %s" $port $first .name) -}}
+{{- end -}}
+{{- $_ := set $names $port (default .name $first) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $problems -}}
+{{- end -}}
+
+{{/* And with routes of the Gateway API. Each is called after its port. */}}
+{{- define "amqpgate.checks.routes" -}}
+{{- $problems := list -}}
+{{- $ports := dict -}}
+{{- range $index, $route := .Values.tcpRoutes -}}
+{{- if hasKey $ports $route.port -}}
+{{- $problems = append $problems (printf "tcpRoutes[%d]: port %s has a route already; put both Gateways into the parentRefs of tcpRoutes[%v]" $index $route.port (get $ports $route.port)) -}}
+{{- else -}}
+{{- $_ := set $ports $route.port $index -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $problems -}}
 {{- end -}}

@@ -120,7 +120,7 @@ yes
 {{/* A change of the settings is a new pod. Policies are read again by the gateway itself, unless it is told not to watch them. */}}
 {{- define "amqpgate.checksums" -}}
 checksum/config: {{ include "amqpgate.settings" . | sha256sum }}
-{{- if and .Values.policies (eq (toString .Values.config.watchPolicies) "false") }}
+{{- if and .Values.policies (eq (toString (default (dict) .Values.config).watchPolicies) "false") }}
 checksum/policies: {{ toYaml .Values.policies | sha256sum }}
 {{- end }}
 {{- end -}}

@@ -31,7 +31,7 @@ demo.yaml:
 
 {{/* The gateway's settings: what `config` says, and what the chart knows where it says nothing. */}}
 {{- define "amqpgate.settings" -}}
-{{- $settings := deepCopy .Values.config -}}
+{{- $settings := deepCopy (default (dict) .Values.config) -}}
 {{- if include "amqpgate.demo" . -}}
 {{- $_ := set $settings "upstreams" (list (dict "name" "demo" "host" "127.0.0.1" "port" 5674)) -}}
 {{- end -}}
@@ -68,7 +68,7 @@ demo.yaml:
 
 {{- define "amqpgate.sharedLimits" -}}
 redis: redis://{{ include "amqpgate.fullname" . }}-redis.{{ .Release.Namespace }}.svc:6379/0
-replicas: {{ mul (include "amqpgate.mostReplicas" .) (default 1 .Values.config.workers) }}
+replicas: {{ mul (include "amqpgate.mostReplicas" .) (default 1 (default (dict) .Values.config).workers) }}
 password: ${AMQPGATE_REDIS_PASSWORD}
 {{- end -}}
 
@@ -96,7 +96,7 @@ password: ${AMQPGATE_REDIS_PASSWORD}
      written last.
      dict "root" the scope, "before" seconds of the wait, "name" what they are called. */}}
 {{- define "amqpgate.gracePeriod" -}}
-{{- $limits := default (dict) .root.Values.config.limits -}}
+{{- $limits := default (dict) (default (dict) .root.Values.config).limits -}}
 {{- $given := .root.Values.terminationGracePeriodSeconds -}}
 {{- $drain := default 25 $limits.drainTimeout -}}
 {{- if hasKey $limits "drainTimeout" }}{{ $drain = $limits.drainTimeout }}{{ end -}}
@@ -116,6 +116,14 @@ password: ${AMQPGATE_REDIS_PASSWORD}
 {{- end -}}
 {{- end -}}
 
+{{/* Not empty for an address that no other pod can reach. */}}
+{{- define "amqpgate.isLoopback" -}}
+{{- $host := regexReplaceAll ":[0-9]+$" . "" -}}
+{{- if or (hasPrefix "127." $host) (has $host (list "localhost" "[::1]")) -}}
+yes
+{{- end -}}
+{{- end -}}
+
 {{/* The listeners that other pods can reach, as {"ports": [{name, port}]}. */}}
 {{- define "amqpgate.ports" -}}
 {{- $ports := list -}}
@@ -124,8 +132,7 @@ password: ${AMQPGATE_REDIS_PASSWORD}
 {{- if contains "${" $listener.bind -}}
 {{- fail (printf "config.listeners: the address of '%s' must be written out, so that the Service can have its port" $listener.name) -}}
 {{- end -}}
-{{- $host := regexReplaceAll ":[0-9]+$" $listener.bind "" -}}
-{{- if not (or (hasPrefix "127." $host) (has $host (list "localhost" "[::1]"))) -}}
+{{- if not (include "amqpgate.isLoopback" $listener.bind) -}}
 {{- $name := ternary "amqps" "amqp" (not (not $listener.tls)) -}}
 {{- $taken := get $count $name | default 0 -}}
 {{- $_ := set $count $name (add1 $taken) -}}
@@ -139,4 +146,25 @@ password: ${AMQPGATE_REDIS_PASSWORD}
 
 {{- define "amqpgate.probesPort" -}}
 {{- regexFind "[0-9]+$" (include "amqpgate.settings" . | fromYaml).admin.probes -}}
+{{- end -}}
+
+{{/* Where settings have a password as text, a line each: dict "value" them, "at" what they are called. */}}
+{{- define "amqpgate.clear" -}}
+{{- $at := .at -}}
+{{- if kindIs "map" .value -}}
+{{- range $key, $value := .value -}}
+{{- $inner := printf "%s.%s" $at $key -}}
+{{- if not (kindIs "string" $value) -}}
+{{- include "amqpgate.clear" (dict "value" $value "at" $inner) -}}
+{{- else if not (contains "${" $value) -}}
+{{- if or (eq $key "password") (regexMatch "://[^/@]*:[^@]+@" $value) }}
+{{ $inner }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- else if kindIs "slice" .value -}}
+{{- range $index, $value := .value -}}
+{{- include "amqpgate.clear" (dict "value" $value "at" (printf "%s[%d]" $at $index)) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

@@ -7,14 +7,16 @@ gateway reads them. Of a value Helm makes what YAML 1.1 does: ``off`` is false.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Final, cast
 
 import attrs
 import jsonschema
 
-from amqpgate.chart.schema import schema
+from amqpgate.chart.finding import at
+from amqpgate.chart.schema import NEVER_NULL, schema
+from amqpgate.chart.together import errors_together, notes_in
 from amqpgate.errors import ConfigError
 from amqpgate.policy.loader import placed_document
 from amqpgate.yamldoc import Mapping, Mark, Node, Scalar, compose, nearest
@@ -54,20 +56,30 @@ def errors_in(documents: Sequence[Node]) -> list[ConfigError]:
     """Of values files that Helm is given together. What one lacks, another may have."""
     errors: list[ConfigError] = []
     read = [_as_helm_reads(node) for node in documents]
-    roots = [_at(node, [NAME]) or node for node in read]
+    roots = _roots(read)
     for number, root in enumerate(roots):
         if not isinstance(root, Mapping):
             errors.append(root.mark.error("expected a mapping of values"))
             continue
         others = [other for place, other in enumerate(roots) if place != number]
         errors += _Values(root, others, root is not read[number], _validator()).errors()
+    errors += errors_together(roots)
     return errors
+
+
+def notes_on(documents: Sequence[Node]) -> list[ConfigError]:
+    """What of these values may be meant so, and is told."""
+    return list(notes_in(_roots(documents)))
+
+
+def _roots(documents: Sequence[Node]) -> list[Node]:
+    return [at(node, [NAME]) or node for node in documents]
 
 
 @cache
 def _validator() -> jsonschema.Draft7Validator:
     """Policies are read for themselves; and the mode, like all else, has a default in the chart."""
-    whole = schema()
+    whole = schema(merged=False)
     keys = whole["properties"]
     assert isinstance(keys, dict)
     policies = keys["policies"]
@@ -130,16 +142,22 @@ class _Values:
     validator: jsonschema.Draft7Validator
 
     def errors(self) -> Iterator[ConfigError]:
-        mode = next((found for one in (self.root, *self.others) if (found := _at(one, ["mode"]))), None)
+        mode = next((found for one in (self.root, *self.others) if (found := at(one, ["mode"]))), None)
         plain = _plain(self.root)
         assert isinstance(plain, dict)
         plain["mode"] = "gateway" if mode is None else _plain(mode)
         for error in self.validator.iter_errors(plain):
             yield from self._told(error)
+        for path in NEVER_NULL:
+            node = at(self.root, path.split("."))
+            if isinstance(node, Scalar) and node.kind == "null":
+                yield node.mark.error(
+                    "is empty, which takes its default away; leave the key out, and that holds"
+                )
         yield from self._of_policies()
 
     def _told(self, error: jsonschema.ValidationError) -> Iterator[ConfigError]:
-        node = _at(self.root, error.absolute_path)
+        node = at(self.root, error.absolute_path)
         if node is None:
             # The mode of another file.
             return
@@ -156,7 +174,7 @@ class _Values:
                         yield mark.error(f"unknown key '{key}'{_known(key, known)}")
             case "required":
                 for key in cast("list[str]", limit):
-                    if _at(node, [key]) is None and not self._may_be_elsewhere([*error.absolute_path, key]):
+                    if at(node, [key]) is None and not self._may_be_elsewhere([*error.absolute_path, key]):
                         yield node.mark.error(f"key '{key}' is missing")
             case "anyOf":
                 yield from self._of_any(error, node)
@@ -196,7 +214,7 @@ class _Values:
         """A list is never merged, and what an application's chart says by itself is not seen here."""
         if any(isinstance(step, int) for step in path):
             return False
-        return self.is_within or any(_at(other, path) is not None for other in self.others)
+        return self.is_within or any(at(other, path) is not None for other in self.others)
 
     def _of_policies(self) -> Iterator[ConfigError]:
         policies = self.root.entries.get("policies")
@@ -217,17 +235,6 @@ class _Values:
 def _within(error: ConfigError, text: Mark) -> ConfigError:
     """An error in a text that begins below its key, as block scalars do."""
     return ConfigError(error.message, file=text.file, line=text.line + (error.line or 0))
-
-
-def _at(node: Node | None, path: Iterable[str | int]) -> Node | None:
-    for step in path:
-        if isinstance(node, Mapping):
-            node = node.entries.get(str(step))
-        elif isinstance(node, Items) and isinstance(step, int) and step < len(node.items):
-            node = node.items[step]
-        else:
-            return None
-    return node
 
 
 def _resolved(forms: Sequence[Schema], validator: jsonschema.Draft7Validator) -> Iterator[Schema]:

@@ -20,10 +20,26 @@ _FILLED_IN: Final = {
 }
 #: What need not be said: the chart knows a listener, a Redis and a certificate.
 _NOT_REQUIRED: Final = ("Settings", "Settings.SharedLimits", "Injector.ListenerTls")
+#: What templates look into. An empty key, such as ``service:``, takes the default away, which Helm alone has.
+NEVER_NULL: Final = (
+    *("audit", "audit.enabled", "audit.persistence", "autoscaling", "autoscaling.enabled"),
+    *("autoscaling.keda", "commonAnnotations", "commonLabels"),
+    *("customResources", "customResources.config", "customResources.webhook"),
+    *("customResources.webhook.certManager", "image", "injector", "injector.certManager", "injector.config"),
+    *("livenessProbe", "metrics", "metrics.dashboard", "metrics.podMonitor", "metrics.prometheusRule"),
+    *("metrics.serviceMonitor", "networkPolicy", "pipeline", "pipeline.image", "pipeline.records"),
+    *("pipeline.spark", "pipeline.table", "pipeline.table.persistence", "podAnnotations"),
+    *("podDisruptionBudget", "podLabels", "readinessProbe", "redis", "redis.image", "service"),
+    *("service.nodePorts", "service.ports", "service.type", "serviceAccount", "sidecar", "startupProbe"),
+    "workload",
+)
 
 
-def schema() -> Schema:
-    """The whole, as committed in the chart's ``values.schema.json``, of a draft that Helm 3 reads as well."""
+def schema(*, merged: bool = True) -> Schema:
+    """The whole, as committed in the chart's ``values.schema.json``, of a draft that Helm 3 reads as well.
+
+    Of values that are not ``merged`` with the chart's own, nothing is missing.
+    """
     definitions: Schema = {}
     definitions |= _parts("Settings", schema_of_settings())
     definitions |= _parts("Injector", schema_of_injector())
@@ -37,7 +53,19 @@ def schema() -> Schema:
         definitions |= _parts(kind.name, schema_of_kind(kind))
     definitions["Policy"] = _any_policy()
     whole: Schema = json.loads(files("amqpgate.chart").joinpath("values.json").read_text())
+    if merged:
+        for path in NEVER_NULL:
+            _require(whole, path.split("."))
     return whole | {"$defs": definitions}
+
+
+def _require(whole: Schema, path: list[str]) -> None:
+    for step in path[:-1]:
+        whole = _mapping(_mapping(whole["properties"])[step])
+    assert path[-1] in _mapping(whole["properties"])
+    required = whole.setdefault("required", [])
+    assert isinstance(required, list)
+    required.append(path[-1])
 
 
 def _mapping(value: Json) -> Schema:

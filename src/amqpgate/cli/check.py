@@ -78,7 +78,7 @@ def check(config: Path | None, policies: Path | None, values: tuple[Path, ...]) 
 
 def _check_values(files: tuple[Path, ...]) -> None:
     try:
-        from amqpgate.chart.checking import errors_in
+        from amqpgate.chart.checking import errors_in, notes_on
     except ImportError as error:
         raise Failure(f"amqpgate: {error.name} is missing: pip install 'amqpgate[helm]'") from error
     from amqpgate.errors import ConfigError
@@ -97,7 +97,13 @@ def _check_values(files: tuple[Path, ...]) -> None:
     errors += errors_in(documents)
     if errors:
         raise from_config_error(ConfigError.together(errors))
+<<<<<<< HEAD
     echo("ok")
+=======
+    for note in notes_on(documents):
+        click.echo(f"note: {note}")
+    click.echo("ok")
+>>>>>>> f4
 
 
 def checked_settings(path: Path) -> Settings:

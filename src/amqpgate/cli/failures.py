@@ -74,9 +74,9 @@ def _ancestors(lines: list[str]) -> Iterator[str]:
 
 
 def _excerpt(error: ConfigError, file: str) -> Iterator[str]:
-    if not error.line or not error.column:
+    if not error.line:
         return
-    line, column = error.line, error.column
+    line, column = error.line, error.column or 0
     try:
         with open(file, encoding="utf-8-sig", errors="replace") as opened:
             lines = opened.read(_MOST).split("\n")
@@ -91,12 +91,13 @@ def _excerpt(error: ConfigError, file: str) -> Iterator[str]:
         return
     if len(text) > _LONGEST:
         begin = max(0, column - 1 - _BEFORE)
-        text, column = text[begin : begin + 2 * _BEFORE], column - begin
+        text, column = text[begin : begin + 2 * _BEFORE], max(0, column - begin)
     text = text.replace("\t", "\N{SYMBOL FOR HORIZONTAL TABULATION}")
     text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
     margin = f"{line:5} | "
     yield margin + text
-    yield " " * (len(margin) - 2) + "| " + " " * (column - 1) + "^"
+    if column:
+        yield " " * (len(margin) - 2) + "| " + " " * (column - 1) + "^"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import cast
 
@@ -10,9 +11,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from amqpgate.chart.schema import NEVER_NULL
 from amqpgate.cli import main
 from tests.unit.chart.rendering import CASES, VALUES, Values, render
-from tests.unit.chart.test_values import CONFIG, REFUSED
+from tests.unit.chart.test_values import APART, CONFIG, REFUSED
 
 
 def check(*files: Path) -> Result:
@@ -35,6 +37,58 @@ def test_what_helm_refuses_is_told(file: Path, values: Values) -> None:
     result = check(file)
     assert result.exit_code == 2
     assert result.output.startswith(f"{file}:")
+
+
+@pytest.mark.parametrize(("values", "words"), APART)
+def test_what_does_not_go_together_is_told(file: Path, values: Values, words: str) -> None:
+    file.write_text(json.dumps({"config": CONFIG} | values))
+    result = check(file)
+    assert result.exit_code == 2
+    (line,) = [line for line in result.output.splitlines() if line.startswith(f"{file}:")]
+    assert line.endswith(words)
+
+
+def test_of_several_files_the_last_counts(file: Path) -> None:
+    file.write_text("config: {listeners: [{name: a, bind: '0.0.0.0:1'}, {name: b, bind: '0.0.0.0:1'}]}")
+    other = file.with_name("other.yaml")
+    other.write_text(
+        "config: {policies: /x, upstreams: [{name: a, url: amqp://a}], listeners: [{name: a, bind: a:1}]}"
+    )
+    assert check(file, other).output == "ok\n"
+    file.write_text("policies: {a.yaml: '# none'}")
+    assert f"{other}:1:20: is another folder than the one with policies" in check(file, other).output
+
+
+@pytest.mark.parametrize("path", NEVER_NULL)
+def test_an_empty_key_is_told(file: Path, path: str) -> None:
+    steps = path.split(".")
+    file.write_text("\n".join(f"{'  ' * depth}{step}:" for depth, step in enumerate(steps)))
+    assert f"{file}:{len(steps)}:" in check(file).output
+    assert "is empty, which takes its default away" in check(file).output
+
+
+def test_an_empty_config_and_empty_policies_are_the_default(file: Path) -> None:
+    file.write_text("config:\npolicies:\nresources:\n")
+    assert check(file).output == "ok\n"
+
+
+def test_passwords_in_clear_are_noted(file: Path) -> None:
+    file.write_text(
+        "config:\n  upstreams:\n"
+        '  - {name: a, url: "amqp://gate:s3cret@rabbit/x"}\n'
+        '  - {name: b, host: b, user: gate, password: "s3cret"}\n'
+        '  - {name: c, url: "amqp://gate:${PASSWORD}@rabbit"}\n'
+        '  - {name: d, host: b, user: gate, password: "${PASSWORD}"}\n'
+        "  - {name: e, host: b, user: gate, passwordFile: /etc/amqpgate/secrets/d/password}\n"
+    )
+    result = check(file)
+    *notes, ok = result.output.splitlines()
+    assert (result.exit_code, ok) == (0, "ok")
+    assert [note.partition(": a password in clear")[0] for note in notes] == [
+        f"note: {file}:3:20",
+        f"note: {file}:4:46",
+    ]
+    assert "s3cret" not in result.output
 
 
 MANY = """\
@@ -79,6 +133,8 @@ def test_all_is_told_at_once_at_its_line(file: Path) -> None:
         assert any(line.startswith(start) for line in lines), (start, told)
     assert len(lines) == 11
     assert "    1 | replicaCont: 2\n      | ^\n" in told
+    # Of a policy that is given as text, too.
+    assert "   16 |     spec: {subjects: [{usr: a}], rules: []}\n" in told
     # The excerpt has no password, nor has the message.
     assert "12345" not in told
 

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from amqpgate import __version__
-from tests.unit.chart.rendering import APPLICATION, CHART, Values, assembled, render
+from amqpgate.chart.schema import NEVER_NULL
+from tests.unit.chart.rendering import APPLICATION, CHART, Values, assembled, documents, render
 
 UPSTREAMS = [{"name": "rabbit", "url": "amqp://rabbit"}]
 CONFIG: Values = {"upstreams": UPSTREAMS}
@@ -57,6 +58,123 @@ def test_the_schema_refuses(values: Values, words: str) -> None:
     with pytest.raises(helm_python.HelmValuesError) as refused:
         render(values)
     assert words in str(refused.value)
+
+
+def listeners(*binds: str) -> Values:
+    return CONFIG | {"listeners": [{"name": f"l{n}", "bind": bind} for n, bind in enumerate(binds)]}
+
+
+EDGE: Final[list[object]] = [{"name": "edge"}]
+#: What does not go together, and `amqpgate check --values` sees as well.
+APART: Final[list[tuple[Values, str]]] = [
+    (
+        {"tcpRoutes": [{"port": "amqp", "parentRefs": EDGE}, {"port": "amqp", "parentRefs": EDGE}]},
+        "port amqp has a route already; put both Gateways into the parentRefs of tcpRoutes[0]",
+    ),
+    (
+        {
+            "mode": "injector",
+            "injector": {"certManager": {"enabled": True}},
+            "tcpRoutes": [{"port": "amqp", "parentRefs": EDGE}],
+        },
+        "lead to the Service of a gateway; with mode: injector there is none",
+    ),
+    (
+        {"config": listeners("0.0.0.0:5672", "127.0.0.1:5672", "10.0.0.1:5672")},
+        "config.listeners[2].bind: port 5672 is taken by config.listeners[0].bind",
+    ),
+    (
+        {"config": listeners("127.0.0.1:5672", "0.0.0.0:5671", "127.0.0.1:5672")},
+        "config.listeners[2].bind: port 5672 is taken by config.listeners[0].bind",
+    ),
+    (
+        {"config": listeners("0.0.0.0:5672", "[::]:15681")},
+        "config.admin.probes: port 15681 is taken by config.listeners[1].bind",
+    ),
+    (
+        {"config": listeners("0.0.0.0:5672") | {"admin": {"probes": "0.0.0.0:5672"}}},
+        "config.admin.probes: port 5672 is taken by config.listeners[0].bind",
+    ),
+    (
+        {"config": listeners("0.0.0.0:15680") | {"admin": {"bind": "0.0.0.0:15680"}}},
+        "config.admin.bind: port 15680 is taken by config.listeners[0].bind",
+    ),
+    (
+        {"config": CONFIG | {"policies": "/x"}, "policies": {"a.yaml": "# none"}},
+        "is another folder than the one with policies and existingPolicies; say either",
+    ),
+    (
+        {"config": CONFIG | {"policies": "/x"}, "existingPolicies": "mine"},
+        "is another folder than the one with policies and existingPolicies; say either",
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "words"), APART)
+def test_the_templates_refuse_what_is_asked_for_twice(values: Values, words: str) -> None:
+    with pytest.raises(helm_python.HelmRenderError) as refused:
+        render({"config": CONFIG} | values)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"config": listeners("0.0.0.0:5672", "127.0.0.1:5672", "[::1]:5672")},
+        {"config": listeners("0.0.0.0:5672", "0.0.0.0:5671")},
+        {"config": CONFIG | {"policies": "/etc/amqpgate/policies"}, "existingPolicies": "mine"},
+        {"config": CONFIG | {"policies": "/x"}},
+    ],
+)
+def test_what_goes_together_is_rendered(values: Values) -> None:
+    assert render(values)
+
+
+def test_the_service_has_each_port_once() -> None:
+    values: Values = {
+        "config": listeners("0.0.0.0:5672", "0.0.0.0:5673"),
+        "service": {"ports": {"amqp-1": 5672}},
+    }
+    with pytest.raises(helm_python.HelmRenderError, match="ports: 5672 is the port of amqp and of amqp-1"):
+        render(values)
+
+
+@pytest.mark.parametrize("path", NEVER_NULL)
+def test_an_empty_key_is_named(path: str) -> None:
+    """Else templates fail with words of Go."""
+    values: object = None
+    for step in reversed(path.split(".")):
+        values = {step: values}
+    assert isinstance(values, dict)
+    with pytest.raises(helm_python.HelmValuesError) as refused:
+        render({"config": CONFIG} | values)
+    assert f"missing property '{path.rpartition('.')[2]}'" in str(refused.value)
+
+
+def test_other_empty_keys_are_their_defaults() -> None:
+    """Or their absence: no template looks into them."""
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    nothing = {key for key, value in defaults.items() if value is not None} - {"mode", *NEVER_NULL}
+    assert {"config", "policies", "resources"} <= nothing
+    rendered = render(dict.fromkeys(sorted(nothing)), checked=False)
+    assert documents(rendered)
+    assert rendered["amqpgate/templates/configmap.yaml"] == render({})["amqpgate/templates/configmap.yaml"]
+
+
+def test_passwords_in_clear_are_told() -> None:
+    upstreams = [
+        {"name": "a", "url": "amqp://gate:s3cret@rabbit/x"},
+        {"name": "b", "host": "b", "user": "gate", "password": "s3cret"},
+        {"name": "c", "url": "amqp://gate:${PASSWORD}@rabbit"},
+        {"name": "d", "host": "b", "user": "gate", "passwordFile": "/etc/amqpgate/secrets/d/password"},
+    ]
+    config = {"upstreams": upstreams, "listeners": [{"name": "a", "bind": "0.0.0.0:5672", "upstream": "a"}]}
+    notes = render({"config": config})["amqpgate/templates/NOTES.txt"]
+    assert (
+        "ConfigMap shop-amqpgate:\n  config.upstreams[0].url\n  config.upstreams[1].password\nSay " in notes
+    )
+    assert "s3cret" not in notes
+    assert "In clear" not in render({"config": CONFIG})["amqpgate/templates/NOTES.txt"]
 
 
 @pytest.mark.parametrize(

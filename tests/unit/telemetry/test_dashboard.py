@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from amqpgate.telemetry.exemplars import FAMILY
+
 from .shipped import DASHBOARD, families, named, queries
 
 
@@ -50,3 +52,14 @@ def test_panels_can_be_told_apart_and_do_not_overlap() -> None:
     ]
     assert len(set(taken)) == len(taken)
     assert max(x for x, _ in taken) < 24
+
+
+def test_exemplars_are_asked_for_where_there_are_any() -> None:
+    targets = [
+        target
+        for panel in json.loads(DASHBOARD.read_text())["panels"]
+        for target in panel.get("targets", ())
+        if f"{FAMILY}_bucket" in target["expr"]
+    ]
+    assert targets
+    assert [target for target in targets if target.get("exemplar") is not True] == []

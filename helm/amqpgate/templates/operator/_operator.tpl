@@ -30,7 +30,7 @@
 {{/* Not empty where policies are custom resources. */}}
 {{- define "amqpgate.operator" -}}
 {{- if and .Values.customResources.enabled (eq .Values.mode "gateway") -}}
-{{- if or .Values.policies .Values.existingPolicies .Values.config.policies -}}
+{{- if or .Values.policies .Values.existingPolicies (default (dict) .Values.config).policies -}}
 {{- fail "customResources.enabled: policies are resources then; leave policies, existingPolicies and config.policies empty" -}}
 {{- end -}}
 {{- if include "amqpgate.demo" . -}}
