@@ -185,14 +185,14 @@ def fields_of(record: logging.LogRecord) -> Mapping[str, object]:
     }
 
 
-def log_failure(log: logging.Logger, message: str, *args: object) -> None:
+def log_failure(log: logging.Logger, message: str, *args: object, recurring: bool = False) -> None:
     """As ``log.exception``, but where that fails, for want of memory maybe, nothing is logged.
 
     For those who hold what others raise: nothing may leave them. (What ``contextlib.suppress`` makes wants
     memory itself.)
     """
     try:
-        log.exception(message, *args)
+        log.exception(message, *args, extra=RECURRING if recurring else None)
     except Exception:
         return
 

@@ -60,6 +60,8 @@ class Collector:
 
     def __init__(self, manner: Manner = "takes", port: int = 0) -> None:
         self.manner: Manner = manner
+        #: Requests that have this are refused.
+        self.poison: bytes | None = None
         self.spans: list[Received] = []
         self.metrics: list[ResourceMetrics] = []
         self.logs: list[ResourceLogs] = []
@@ -127,7 +129,7 @@ class Collector:
         if self.manner == "hangs":
             self._released.wait()
             return
-        if self.manner == "refuses":
+        if self.manner == "refuses" or (self.poison is not None and self.poison in body):
             request.send_response(400)
             request.send_header("Content-Length", "0")
             request.end_headers()

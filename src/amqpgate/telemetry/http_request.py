@@ -22,6 +22,8 @@ _MOST: Final = 4 << 20
 _CHUNK: Final = 1 << 20
 #: Letters of what a peer said that are shown.
 _SHOWN: Final = 200
+#: Answers that may be of what is in a request. Others of 4xx are of addresses and logins, or ask to wait.
+_OF_CONTENT: Final = frozenset({400, 422})
 
 
 class NotTakenError(Exception):
@@ -41,6 +43,10 @@ class TooLargeError(NotTakenError):
     """It is too large for the other side."""
 
 
+class NotUnderstoodError(NotTakenError):
+    """The other side will never take the request: for what is in it, or since it is not who was meant."""
+
+
 @frozen
 class HttpAnswer:
     """What came back; nothing is known of the body."""
@@ -54,6 +60,8 @@ class HttpAnswer:
         """Raises `NotTakenError` for all but 2xx."""
         if self.status == 413:
             raise TooLargeError("it answers 413: too large")
+        if self.status in _OF_CONTENT:
+            raise NotUnderstoodError(f"it answers {self.status}")
         if self.status // 100 != 2:
             raise NotTakenError(f"it answers {self.status}", self.pause)
 

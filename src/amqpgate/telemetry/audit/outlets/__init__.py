@@ -5,7 +5,8 @@
     writer's thread ── piece ──▶ Outlet: queue ── its thread: events ──▶ Receiver ──▶ otlp, bulk, amqp
                                    └─ full: who causes events waits, or the piece is dropped
 
-- `outlet`: `Outlet`, a bounded queue and its thread, which sends until it is taken.
+- `outlet`: `Outlet`, a bounded queue and its thread.
+- `sending`: `Sending`, what that thread does with records until they are taken, or known never to be.
 - `events`: a piece's records as events of OCSF.
 - `receiver`: what a `Receiver` is told, and what it answers.
 - `otlp`, `bulk`, `amqp`: log records, documents, messages. `publisher`: the connection of the last.

@@ -43,9 +43,13 @@ class AmqpReceiver:
 
     def send(self, records: Sequence[Ready]) -> Sent:
         publisher = self._publisher or self._opened()
-        settled = publisher.publish(
-            self.settings.exchange, [(one.key, _about(one), one.data) for one in records]
-        )
+        messages = [(one.key, _about(one), one.data) for one in records]
+        try:
+            settled = publisher.publish(self.settings.exchange, messages)
+        except BaseException:
+            # Nobody knows which of them the broker has.
+            self.close()
+            raise
         if settled.broken:
             self.close()
         again = [one for at, one in enumerate(records) if at not in settled.confirmed]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -33,6 +34,10 @@ from amqpgate.values import define
 _INFO: Final = (9, "INFO")
 _WARN: Final = (13, "WARN")
 _SCOPE: Final = "amqpgate.audit"
+#: Maps and lists within each other in a body; what is deeper is text of JSON. Decoders of protobuf refuse
+#: what is deeper than 100 messages. A map is three of them (AnyValue, KeyValueList, KeyValue), the body the
+#: fifth.
+_DEPTH: Final = 16
 
 
 @define(eq=False)
@@ -84,7 +89,8 @@ class OtlpReceiver:
         """Nothing is open."""
 
 
-def _any(value: object) -> AnyValue:
+def _any(value: object, depth: int = _DEPTH) -> AnyValue:
+    """A value, with so many maps and lists within each other at most."""
     if isinstance(value, bool):
         return AnyValue(bool_value=value)
     if isinstance(value, str):
@@ -93,9 +99,11 @@ def _any(value: object) -> AnyValue:
         return AnyValue(int_value=value)
     if isinstance(value, int | float):
         return AnyValue(double_value=value)
+    if isinstance(value, dict | list) and not depth:
+        return AnyValue(string_value=json.dumps(value, separators=(",", ":"), ensure_ascii=False))
     if isinstance(value, dict):
-        pairs = [KeyValue(key=key, value=_any(one)) for key, one in value.items()]
+        pairs = [KeyValue(key=key, value=_any(one, depth - 1)) for key, one in value.items()]
         return AnyValue(kvlist_value=KeyValueList(values=pairs))
     if isinstance(value, list):
-        return AnyValue(array_value=ArrayValue(values=[_any(one) for one in value]))
+        return AnyValue(array_value=ArrayValue(values=[_any(one, depth - 1) for one in value]))
     return AnyValue()

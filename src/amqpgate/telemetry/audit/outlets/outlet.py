@@ -1,4 +1,4 @@
-"""A bounded queue of pieces, and the thread that sends them to one receiver, again and again until they are
+"""A bounded queue of pieces, and the thread that makes records of them, which are sent until they are
 taken."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import attrs
@@ -15,9 +15,9 @@ import attrs
 from amqpgate.logs import RECURRING, log_failure
 from amqpgate.telemetry.audit.outlets.counts import OUTCOMES, OutletCounts
 from amqpgate.telemetry.audit.outlets.events import events_of, without_bodies
-from amqpgate.telemetry.audit.outlets.receiver import Ready, Receiver, Sent
+from amqpgate.telemetry.audit.outlets.receiver import Ready, Receiver
+from amqpgate.telemetry.audit.outlets.sending import GivenUpError, Sending
 from amqpgate.telemetry.audit.pieces import Piece
-from amqpgate.telemetry.http_request import NotTakenError, TooLargeError
 from amqpgate.values import define
 
 log = logging.getLogger(__name__)
@@ -25,17 +25,9 @@ log = logging.getLogger(__name__)
 #: Records, and bytes, of one request.
 RECORDS: Final = 512
 BYTES: Final = 2 << 20
-#: Seconds between two tries: at first, and at most; and while somebody waits for the end.
-_FIRST, _MOST, _AT_END = 0.5, 30.0, 0.5
-#: The most seconds that a receiver can ask for.
-_ASKED: Final = 60.0
 #: So many records are made ready at once. Then the interpreter is left to the relay for as long as it took.
 _AT_ONCE: Final = 32
 _REST: Final = 0.005
-
-
-class _StoppedError(Exception):
-    """Nobody waits any longer for what is left."""
 
 
 @define(eq=False)
@@ -56,8 +48,11 @@ class Outlet:
     #: Somebody waits for the end; nobody does any longer.
     _over: threading.Event = attrs.field(factory=threading.Event, init=False)
     _given_up: threading.Event = attrs.field(factory=threading.Event, init=False)
-    _is_failing: bool = attrs.field(default=False, init=False)
+    _sending: Sending = attrs.field(init=False)
     _thread: threading.Thread | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._sending = Sending(self.name, self.receiver, self.counts, self._over, self._given_up)
 
     def start(self) -> None:
         """Start the thread."""
@@ -91,7 +86,7 @@ class Outlet:
     @property
     def is_down(self) -> bool:
         """Whether what is to be written can neither be sent nor wait."""
-        return self.waits and self._is_failing and self.held >= self.max_queue
+        return self.waits and self._sending.is_failing and self.held >= self.max_queue
 
     def reading(self) -> OutletCounts:
         """What became of its records so far."""
@@ -122,7 +117,7 @@ class Outlet:
                 self._woken.clear()
                 while self._queue:
                     self._deliver()
-        except _StoppedError:
+        except GivenUpError:
             return
         finally:
             try:
@@ -138,7 +133,7 @@ class Outlet:
             pieces.append(self._queue.popleft())
             count += pieces[-1].length
         for batch in _batches(record for piece in pieces for record in self._ready(piece)):
-            self._send(batch)
+            self._sending.send(batch)
         self.counts["bytes released"] += sum(piece.byte_count for piece in pieces)
         self.on_room()
 
@@ -165,66 +160,6 @@ class Outlet:
                 time.sleep(min(time.perf_counter() - began, _REST))
                 began = time.perf_counter()
         return made
-
-    def _send(self, batch: Sequence[Ready]) -> None:
-        """Until all of it is there, or never will be."""
-        pause = _FIRST
-        while batch:
-            asked = 0.0
-            try:
-                sent = self.receiver.send(batch)
-            except TooLargeError as error:
-                if len(batch) > 1:
-                    middle = len(batch) // 2
-                    self._send(batch[:middle])
-                    batch = batch[middle:]
-                    continue
-                sent = Sent(0, rejected=1, why_rejected=str(error))
-            except NotTakenError as error:
-                sent, asked = Sent(0, again=batch, why=str(error)), min(error.pause, _ASKED)
-            except Exception as error:
-                # A defect, here or there: nothing is known to have been taken.
-                log_failure(log, "audit: sending records to %s failed", self.name)
-                sent = Sent(0, again=batch, why=type(error).__name__)
-            self._note(sent)
-            if len(sent.again) < len(batch):
-                pause = _FIRST
-            batch = sent.again
-            if batch:
-                self._wait(max(pause, asked))
-                pause = min(2 * pause, _MOST)
-
-    def _note(self, sent: Sent) -> None:
-        if self._given_up.is_set():
-            # They have been counted.
-            raise _StoppedError
-        self.counts["written"] += sent.written
-        self.counts["rejected"] += sent.rejected
-        self.counts["unroutable"] += sent.unroutable
-        if sent.rejected:
-            log.error(
-                "audit: %d records are rejected by %s, and are lost: %s",
-                sent.rejected,
-                self.name,
-                sent.why_rejected,
-                extra=RECURRING,
-            )
-        if sent.unroutable:
-            log.warning("audit: records reach no queue of %s", self.name, extra=RECURRING)
-        if sent.again:
-            self.counts["retries"] += 1
-            if not self._is_failing:
-                log.error("audit: records are not taken by %s, and wait: %s", self.name, sent.why)
-        elif self._is_failing:
-            log.info("audit: records are taken by %s again", self.name)
-        self._is_failing = bool(sent.again)
-
-    def _wait(self, seconds: float) -> None:
-        """Before the next try; for a short time once somebody waits for the end."""
-        if not self._over.wait(seconds):
-            return
-        if self._given_up.wait(_AT_END):
-            raise _StoppedError
 
 
 def _batches(records: Iterator[Ready]) -> Iterator[list[Ready]]:

@@ -34,6 +34,8 @@ class Sent:
     #: Those that are to be sent again, and why.
     again: Sequence[Ready] = ()
     why: str = ""
+    #: Seconds in which nobody is to try that, as it asks.
+    pause: float = 0.0
 
 
 class Receiver(Protocol):
@@ -43,8 +45,8 @@ class Receiver(Protocol):
         """The event as it is sent. ``ValueError`` where a text of it cannot be."""
 
     def send(self, records: Sequence[Ready]) -> Sent:
-        """Send them all. Raises `NotTakenError` where none is known to be there, `TooLargeError` where
-        fewer may be."""
+        """Send them all. Raises `NotTakenError` where none is known to be there: `TooLargeError` where fewer
+        may be, `NotUnderstoodError` where others may be."""
 
     def ask(self) -> str:
         """Whether it would take records, which it is not sent: what it says, for people. Raises

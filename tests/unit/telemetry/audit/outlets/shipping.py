@@ -14,7 +14,7 @@ from amqpgate.config import Audit, HttpUrl
 from amqpgate.config.audit_sinks import AuditOpenSearch
 from amqpgate.telemetry.audit import writer
 from amqpgate.telemetry.audit.log import AuditLog, open_log
-from amqpgate.telemetry.audit.outlets import outlet
+from amqpgate.telemetry.audit.outlets import sending
 from amqpgate.yamldoc import Seconds, Size
 from tests.unit.telemetry.audit.records import NOW, ORIGIN, row
 from tests.unit.test_ocsf import check_of
@@ -23,9 +23,9 @@ from tests.unit.test_ocsf import check_of
 def in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "_GATHER", 0.0)
     monkeypatch.setattr(writer, "_LAST_PIECE", 0.2)
-    monkeypatch.setattr(outlet, "_FIRST", 0.001)
-    monkeypatch.setattr(outlet, "_MOST", 0.01)
-    monkeypatch.setattr(outlet, "_AT_END", 0.001)
+    monkeypatch.setattr(sending, "_FIRST", 0.001)
+    monkeypatch.setattr(sending, "_MOST", 0.01)
+    monkeypatch.setattr(sending, "_AT_END", 0.001)
 
 
 def search(url: str, **more: Any) -> AuditOpenSearch:

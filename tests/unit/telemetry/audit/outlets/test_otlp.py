@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +66,31 @@ def test_bodies_are_events_of_ocsf() -> None:
         assert of.scope_logs[0].scope.name == "amqpgate.audit"
 
 
+@pytest.mark.parametrize("inner", ['{"a":%s}', "[%s]"])
+def test_what_is_nested_deeper_than_decoders_read_is_text(inner: str) -> None:
+    """A client may declare a queue with 63 tables in each other; Python, C++ and Java read 100 messages."""
+    said = '"leaf \\u00e9"'
+    for _ in range(63):
+        said = inner % said
+    with Collector() as collector:
+        with log_of(otlp=AuditOtlp(url=HttpUrl.parse(collector.of("logs")))) as log:
+            record_some(log, 3)
+            log.event(ORIGIN, "topology", NOW, operation="queue.declare", arguments=f'{{"x":{said}}}')
+            record_some(log, 3)
+        outcomes = log.counts().outlets["otlp"].outcomes
+        bodies = [plain(line.body) for _, _, line in collector.lines()]
+    assert (outcomes["written"], outcomes["rejected"]) == (9, 0)
+    (found,) = [body["unmapped"]["arguments"] for body in bodies if "arguments" in body["unmapped"]]
+    value, depth = found["x"], 0
+    while not isinstance(value, str):
+        value, depth = value["a"] if isinstance(value, dict) else value[0], depth + 1
+    assert 10 < depth < 20
+    again = json.loads(value)
+    while not isinstance(again, str):
+        again, depth = again["a"] if isinstance(again, dict) else again[0], depth + 1
+    assert (again, depth) == ("leaf \u00e9", 63)
+
+
 def test_a_collector_that_is_away_gets_them_later() -> None:
     with Collector("refuses") as collector:
         with log_of(otlp=AuditOtlp(url=HttpUrl.parse(collector.of("logs")))) as log:
@@ -72,6 +98,21 @@ def test_a_collector_that_is_away_gets_them_later() -> None:
             until(lambda: log.counts().outlets["otlp"].retries > 3)
             collector.manner = "takes"
         assert len(collector.lines()) == 11
+
+
+def test_a_record_that_a_collector_never_takes_holds_no_other_up(caplog: pytest.LogCaptureFixture) -> None:
+    with Collector() as collector:
+        collector.poison = b"poison"
+        with log_of(otlp=AuditOtlp(url=HttpUrl.parse(collector.of("logs")))) as log:
+            record_some(log, 5)
+            log.event(ORIGIN, "denied", NOW, routing_key="poison")
+            record_some(log, 5)
+        outcomes = log.counts().outlets["otlp"].outcomes
+        assert (outcomes["written"], outcomes["rejected"], outcomes["stopped"]) == (12, 1, 0)
+        found = {plain(line.body)["metadata"]["uid"] for _, _, line in collector.lines()}
+    assert len(found) == 12
+    assert "1 records are rejected by otlp, and are lost: it answers 400 (the first is gw-" in caplog.text
+    assert "poison" not in caplog.text
 
 
 @pytest.mark.parametrize(
