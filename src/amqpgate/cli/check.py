@@ -97,13 +97,9 @@ def _check_values(files: tuple[Path, ...]) -> None:
     errors += errors_in(documents)
     if errors:
         raise from_config_error(ConfigError.together(errors))
-<<<<<<< HEAD
-    echo("ok")
-=======
     for note in notes_on(documents):
-        click.echo(f"note: {note}")
-    click.echo("ok")
->>>>>>> f4
+        echo(f"note: {note}")
+    echo("ok")
 
 
 def checked_settings(path: Path) -> Settings:
