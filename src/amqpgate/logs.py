@@ -9,7 +9,7 @@ say of:
 ``logger``     which part of amqpgate speaks, such as ``amqpgate.gateway.server.gateway``
 ``message``    the text
 ``exception``  the traceback as text, or null
-``session``    the session's id; ``client`` is its address, ``user`` and ``vhost`` as it logged in
+``session``    the session's id; ``client`` is its address, ``user`` and ``vhost`` as it says
 ``listener``   by which the client came; ``upstream`` is the name of the broker's
 ``operation``  such as ``basic.publish``, with ``exchange``, ``routing_key`` and ``queue``
 ``policy``     the policy, and its ``rule``, that decided so

@@ -36,6 +36,8 @@ _API_ACTIVITIES: Final[Mapping[str, int]] = {
     **dict.fromkeys(("get", "get-empty"), _LOOK),
     **dict.fromkeys(("delete", "unbind", "cancel", "purge"), _DELETE),
 }
+_OF_SESSIONS: Final = ("session.open", "session.close", "session.refused")
+_REFUSED: Final = ("denied", "session.refused")
 _SUCCESS: Final = {"status_id": 1, "status": "Success"}
 _FAILURE: Final = {"status_id": 2, "status": "Failure"}
 _SENT: Final = ("basic.publish",)
@@ -55,8 +57,8 @@ def ocsf_of(sort: Sort, row: RecordRow) -> OcsfEvent:
     kind = cast("str", row["kind"]) if sort == "events" else "usage"
     operation = cast("str | None", row["operation"])
     common = _common(sort, row, kind)
-    if kind in ("session.open", "session.close"):
-        activity = _LOGON if kind == "session.open" else _LOGOFF
+    if kind in _OF_SESSIONS:
+        activity = _LOGOFF if kind == "session.close" else _LOGON
         service = {"service": {"name": "AMQP"}, "user": _user(row)}
         return _typed(_AUTHENTICATION, activity) | common | service | _session(row)
     if kind in ("usage", "message") and operation in (*_SENT, *_GOT):
@@ -113,7 +115,7 @@ def _common(sort: Sort, row: RecordRow, kind: str) -> OcsfEvent:
             "log_name": sort,
             "log_provider": row["gateway"],
         },
-        "severity_id": 2 if kind == "denied" else 1,
+        "severity_id": 2 if kind in _REFUSED else 1,
         "actor": {"user": user} | _session(row),
         "src_endpoint": source,
         "unmapped": _unmapped(row),
@@ -134,7 +136,7 @@ def _common(sort: Sort, row: RecordRow, kind: str) -> OcsfEvent:
 def _status(row: RecordRow, kind: str) -> OcsfEvent:
     if kind == "throttled":
         return {"status_id": _OTHER, "status": "throttled"}
-    is_refused = kind == "denied" or (kind == "usage" and row["verdict"] == "deny")
+    is_refused = kind in _REFUSED or (kind == "usage" and row["verdict"] == "deny")
     return dict(_FAILURE if is_refused else _SUCCESS)
 
 

@@ -41,6 +41,9 @@ EventKind: TypeAlias = Literal[
     # The connection was opened, with its principal; and how it ended (`outcome`, `reason`).
     "session.open",
     "session.close",
+    # A login, or its virtual host, was refused by the broker, or by the gateway for its token: `user` and
+    # `vhost` are what the client claims (`detail`: upstream, times).
+    "session.refused",
     # An operation was refused, whoever refused it; and one that policies in mode shadow would have
     # decided so.
     "denied",

@@ -67,6 +67,17 @@ def test_a_session() -> None:
     )
 
 
+def test_a_login_that_was_refused() -> None:
+    detail = '{"times": 3, "upstream": "rabbit"}'
+    refused = told(
+        event("g-1", "session.refused", START, **ORIGIN, reply_code=403, reason="no", detail=detail)
+    )
+    assert (refused["class_uid"], refused["activity_id"], refused["type_uid"]) == (3002, 1, 300201)
+    assert (refused["status"], refused["status_code"], refused["status_detail"]) == ("Failure", "403", "no")
+    assert (refused["user"]["name"], refused["src_endpoint"]) == ("alice", {"ip": "10.0.0.1"})
+    assert refused["unmapped"]["detail"] == {"times": 3, "upstream": "rabbit"}
+
+
 def test_a_denial() -> None:
     columns = {"operation": "queue.delete", "queue": "q", "policy": "p", "rule": "r", "reply_code": 403}
     denied = told(event("g-1", "denied", START, **ORIGIN, **columns))

@@ -26,7 +26,7 @@ from amqpgate.policy.engine.operations import (
     TokenIdentity,
 )
 from amqpgate.policy.engine.rules import Verdict
-from amqpgate.policy.engine.verdicts import Admission, SessionPolicy, denial_text
+from amqpgate.policy.engine.verdicts import Admission, SessionPolicy, denial_code, denial_text
 from amqpgate.policy.engine.weights import by_weight
 from amqpgate.policy.kinds.access import SessionAccess
 from amqpgate.policy.kinds.compatibility import Compatibility
@@ -71,6 +71,7 @@ __all__ = [
     "Verdict",
     "build",
     "by_weight",
+    "denial_code",
     "denial_text",
     "load_folder",
 ]

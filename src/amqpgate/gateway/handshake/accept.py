@@ -36,7 +36,7 @@ from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.waiting import in_trio
-from amqpgate.logs import RECURRING
+from amqpgate.logs import RECURRING, About
 from amqpgate.policy import SelectedPolicies, SessionDeniedError
 from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import Metrics
@@ -104,7 +104,8 @@ class Acceptor:
             pending = self.context.pending.enter(source)
         if pending is None:
             self.connections.metrics.ended("over_limit")
-            self.failures.add(trio.current_time(), "a connection", address, "over_limit", TOO_MANY)
+            who: About = {"listener": listener.name}
+            self.failures.add(trio.current_time(), "a connection", address, "over_limit", TOO_MANY, who)
             connection.close()
             return
         self.connections.begun()
@@ -198,8 +199,7 @@ class Acceptor:
                     return "drained"
                 raise NotEstablishedError("over_limit", "silent for longest when there was no more room")
         except NotEstablishedError as failed:
-            address = arrival.caller.address
-            self.failures.add(trio.current_time(), caller.session_id, address, failed.outcome, str(failed))
+            self._note(arrival, failed)
             if self.tracer is not None and timing is not None:
                 stranger = caller.principal(listener, None, "", {})
                 rules = policies_for.in_force.now.traces_of(stranger)
@@ -207,6 +207,27 @@ class Acceptor:
             return failed.outcome
         is_session = self.establish(arrival.caller, established, pending, policies, timing)
         return None if is_session else "refused"
+
+    def _note(self, arrival: ClientArrival, failed: NotEstablishedError) -> None:
+        """It has failed: for the log, and where its login was refused for the records."""
+        who, caller, outcome = arrival.claimed, arrival.caller, failed.outcome
+        self.failures.add(
+            trio.current_time(),
+            caller.session_id,
+            caller.address,
+            outcome,
+            str(failed),
+            {
+                "user": who.user,
+                "vhost": who.vhost or None,
+                "listener": who.listener,
+                "upstream": arrival.upstream,
+                "reply_code": failed.code,
+            },
+        )
+        audit = self.context.policies.audit
+        if failed.of_login and audit is not None:
+            audit.refused(caller.session_id, who, arrival.upstream, failed.code, str(failed))
 
     def establish(
         self,

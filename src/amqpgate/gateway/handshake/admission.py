@@ -38,6 +38,7 @@ from amqpgate.policy import (
     SelectedPolicies,
     SessionDeniedError,
     SharedLimit,
+    denial_code,
     denial_text,
 )
 from amqpgate.values import define, frozen
@@ -157,7 +158,8 @@ class ConnectionPolicies:
                 return None
         else:
             text = denial_text(operation, verdict)
-            self.reports.denied(verdict, operation, session, text)
+            code = denial_code(operation)
+            self.reports.denied(verdict, operation, session, text, reply_code=code)
         self.selected.note(principal, access)
         if self.audit is not None:
             self.audit.denied(session, principal, selected.policies, verdict, operation)

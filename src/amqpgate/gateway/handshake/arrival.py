@@ -34,6 +34,7 @@ from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.dialer import Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.route_pause import PausedError
 from amqpgate.logs import RECURRING
+from amqpgate.policy import Principal
 from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
@@ -45,9 +46,12 @@ log = logging.getLogger(__name__)
 class NotEstablishedError(AmqpgateError):
     """The connection did not become a session. ``outcome`` is the metric's label."""
 
-    def __init__(self, outcome: str, why: str) -> None:
+    def __init__(self, outcome: str, why: str, *, code: int | None = None, of_login: bool = False) -> None:
         super().__init__(why)
         self.outcome = outcome
+        #: As in `RefusedError`.
+        self.code = code
+        self.of_login = of_login
 
 
 @define
@@ -67,6 +71,9 @@ class ClientArrival:
     client: MethodStream = attrs.field(init=False)
     broker: MethodStream | None = attrs.field(default=None, init=False)
     deadline: CancelScope = attrs.field(init=False)
+    #: The conversation with it, once it has said a protocol header; and the name of the chosen cluster.
+    handshake: ClientHandshake | None = attrs.field(default=None, init=False)
+    upstream: str | None = attrs.field(default=None, init=False)
 
     async def receive(self, sock: socket.socket, progress: Progress | None = None) -> Established:
         """``progress``: it has come so far already."""
@@ -101,11 +108,15 @@ class ClientArrival:
             raise NotEstablishedError("handshake_failed", f"client: {closed}") from closed
         except (ssl.SSLError, OSError) as error:
             raise NotEstablishedError("handshake_failed", f"client: {error}") from error
-        except (RefusedError, ProxyHeaderError) as refused:
+        except RefusedError as refused:
+            raise NotEstablishedError(
+                "refused", str(refused), code=refused.code, of_login=refused.of_login
+            ) from refused
+        except ProxyHeaderError as refused:
             raise NotEstablishedError("refused", str(refused)) from refused
         except ProtocolViolation as violation:
             await self._say_close(violation)
-            raise NotEstablishedError("violation", str(violation)) from violation
+            raise NotEstablishedError("violation", str(violation), code=violation.code) from violation
         finally:
             if not kept:
                 if progress is not None and progress.dialler is not None:
@@ -195,6 +206,7 @@ class ClientArrival:
     async def _pass_through(self, passthrough: Passthrough, progress: Progress | None) -> Established:
         """``progress``: how far that has come."""
         client = passthrough.client
+        self.upstream = passthrough.dialler.destination.cluster.name
         try:
             established = await passthrough.run(progress)
             self.context.router.count_shadows(established.policies.principal, client.caller.session_id)
@@ -209,12 +221,12 @@ class ClientArrival:
             log.warning("upstream %s: %s", passthrough.address, fault, extra=RECURRING)
             if client.is_silent:
                 # The broker hangs up in these states to refuse a login, and that is what the client sees.
-                raise NotEstablishedError("refused", why) from fault
+                raise NotEstablishedError("refused", why, of_login=True) from fault
             if client.is_logging_in:
                 await self._say_close(ProtocolViolation(403, "Authentication failed"))
-                raise NotEstablishedError("refused", why) from fault
+                raise NotEstablishedError("refused", why, code=403, of_login=True) from fault
             await self._say_close(ProtocolViolation(320, why))
-            raise NotEstablishedError("upstream_unavailable", why) from fault
+            raise NotEstablishedError("upstream_unavailable", why, code=320) from fault
         finally:
             self.broker = None if passthrough.line is None else passthrough.line.hop
 
@@ -227,10 +239,20 @@ class ClientArrival:
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
             await self._unavailable(error)
         finally:
-            self.broker = late.broker
+            self.broker, self.upstream = late.broker, late.upstream
 
     def _handshake(self, caller: Caller) -> ClientHandshake:
-        return ClientHandshake(self.context, caller, self.listener, self.client, self.pending, self.timing)
+        self.handshake = ClientHandshake(
+            self.context, caller, self.listener, self.client, self.pending, self.timing
+        )
+        return self.handshake
+
+    @property
+    def claimed(self) -> Principal:
+        """Who the client says it is, as far as it has: nobody need have verified that."""
+        if self.handshake is None:
+            return self.caller.principal(self.listener, None, "", {})
+        return self.handshake.claimed
 
     async def _unavailable(self, error: AmqpgateError) -> NoReturn:
         """There is no broker for the client."""
@@ -239,7 +261,7 @@ class ClientArrival:
         # Where files are is not the client's business.
         why = "the gateway's log says why" if isinstance(error, ConfigError) else str(error)
         await self._say_close(ProtocolViolation(320, why))
-        raise NotEstablishedError("upstream_unavailable", str(error)) from error
+        raise NotEstablishedError("upstream_unavailable", str(error), code=320) from error
 
     async def _say_close(self, why: ProtocolViolation) -> None:
         with (

@@ -32,7 +32,7 @@ from amqpgate.gateway.upstream.redaction import without_login
 from amqpgate.policy import Principal, SelectedPolicies
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Role
-from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
+from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN, credentials
 from amqpgate.values import define, frozen
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -46,6 +46,10 @@ _SERVER: Final = Role.SERVER
 _OPEN: Final = AdmissionStage.OPEN
 _GREETED: Final = Silence.GREETED
 _NAMED: Final = Silence.NAMED
+#: By which brokers refuse a login, or its virtual host.
+_OF_LOGINS: Final = frozenset({402, 403, 530})
+#: Letters of the name that a client claims to have.
+_LONGEST_NAME: Final = 255
 
 
 @frozen
@@ -121,6 +125,25 @@ class ClientHandshake:
         """Who it is, as far as it has said so."""
         principal = self.caller.principal(self.listener, user, vhost, self.said, upstream_user)
         return principal if self.token is None else applied(self.token, principal)
+
+    @property
+    def claimed(self) -> Principal:
+        """Who it says it is, as far as it has: nobody need have verified that."""
+        selected: SelectedPolicies | None = getattr(self, "policies", None)
+        if selected is not None:
+            return selected.principal
+        start_ok: amqp.ConnectionStartOk | None = getattr(self, "start_ok", None)
+        if start_ok is None:
+            return self.principal(None, "")
+        if self.token is not None:
+            return self.principal(self.token.user, "")
+        if start_ok.mechanism == EXTERNAL:
+            return self.principal(self.caller.tls_name or None, "")
+        try:
+            login = credentials(start_ok.mechanism, start_ok.response)
+        except ProtocolViolation:
+            login = None
+        return self.principal(None if login is None else login.user[:_LONGEST_NAME], "")
 
     def mark(self, stage: str) -> None:
         """A stage of the set-up is over."""
@@ -266,7 +289,7 @@ class ClientHandshake:
         """Tell the client why, and raise ``RefusedError``."""
         with move_on_after(self.context.settings.limits.close_timeout):
             await say_close(self.hop, why)
-        raise RefusedError(why.text)
+        raise RefusedError(why.text, code=why.code)
 
     async def pass_on(self, refusal: amqp.ConnectionClose, broker: MethodStream | None = None) -> NoReturn:
         """The broker refuses: tell the client in its words, unless they may quote the login, and raise
@@ -279,7 +302,9 @@ class ClientHandshake:
                     await broker.send_method(amqp.ConnectionCloseOk())
             await await_close_ok(self.hop)
             await self.hop.linger()
-        raise RefusedError(f"upstream refused: {refusal.reply_code} {refusal.reply_text}")
+        why = f"upstream refused: {refusal.reply_code} {refusal.reply_text}"
+        of_login = refusal.reply_code in _OF_LOGINS and getattr(self, "start_ok", None) is not None
+        raise RefusedError(why, code=refusal.reply_code, of_login=of_login)
 
 
 def session_token_of(client: ClientHandshake, settings: Upstream) -> SessionToken | None:

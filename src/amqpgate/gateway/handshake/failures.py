@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from amqpgate.logs import about
+from amqpgate.logs import About, about
 from amqpgate.telemetry.faults import contained
 from amqpgate.values import define
 
@@ -35,14 +35,17 @@ class HandshakeFailures:
     _sources: Counter[str] = attrs.field(factory=Counter, init=False)
 
     @contained("decisions", None)
-    def add(self, now: float, session: str, address: str, outcome: str, why: str) -> None:
-        """One more; ``address`` is ``host:port``."""
+    def add(
+        self, now: float, session: str, address: str, outcome: str, why: str, who: About | None = None
+    ) -> None:
+        """One more; ``address`` is ``host:port``, and ``who`` what the client says of itself."""
         self.tick(now)
         if self._told < SAMPLE:
             if not self._told:
                 self._until = now + INTERVAL
             self._told += 1
-            log.info("%s from %s: %s", session, address, why, extra=about(session=session, client=address))
+            what: About = {**(who or {}), "session": session, "client": address}
+            log.info("%s from %s: %s", session, address, why, extra=about(**what))
             return
         self._outcomes[outcome] += 1
         source = address.rpartition(":")[0]

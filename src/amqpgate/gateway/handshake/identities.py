@@ -117,8 +117,8 @@ async def _refuse(client: LoggingIn, why: TokenError) -> NoReturn:
     mechanism = client.start_ok.mechanism
     refusal = refusal_of_login(mechanism)
     if client.is_silent and "authentication_failure_close" not in client.capabilities:
-        raise RefusedError(f"{refusal.text}: {why}") from why
+        raise RefusedError(f"{refusal.text}: {why}", of_login=True) from why
     try:
         await client.refuse(refusal)
     except RefusedError as told:
-        raise RefusedError(f"{told}: {why}") from why
+        raise RefusedError(f"{told}: {why}", code=told.code, of_login=True) from why

@@ -67,6 +67,8 @@ class LateBinding:
     #: Within it the handshake's deadline stands still.
     unhurried: Callable[[], AbstractContextManager[None]]
     broker: MethodStream | None = attrs.field(default=None, init=False)
+    #: The name of the cluster that was chosen; None: none yet.
+    upstream: str | None = attrs.field(default=None, init=False)
 
     async def run(self) -> Established:
         """Raises ``RefusedError``, of which the client has been told; ``StreamClosedError`` and
@@ -92,6 +94,8 @@ class LateBinding:
         if certain is not None and certain.destination.settings.has_login:
             named = principals.at_login(client, certain.destination, user)
         await client.admit_login(named)
+        if certain is not None:
+            self.upstream = certain.destination.cluster.name
         if certain is not None and pooled.may_share(certain.destination):
             preauthenticated = await in_trio(pooled.preauthenticate, certain)
             self.broker = None if preauthenticated is None else preauthenticated.broker.hop
@@ -101,6 +105,7 @@ class LateBinding:
         with self.unhurried():
             dialler = await router.dialler(listener, asked, session, early=None)
         to, settings = dialler.destination, dialler.destination.settings
+        self.upstream = to.cluster.name
         principal = attrs.evolve(
             asked,
             user=await in_trio(principals.user_of, client, to, user) if settings.has_login else user,

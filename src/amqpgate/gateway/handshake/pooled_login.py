@@ -65,7 +65,7 @@ class PooledLogin:
             return await self.pools.preauthenticate(login, self.client.caller.source, dialler)
         except LoginRefusedError as error:
             if "authentication_failure_close" not in self.client.capabilities:
-                raise RefusedError(str(error)) from error
+                raise RefusedError(str(error), of_login=True) from error
             await self.client.pass_on(error.refusal)
 
     async def admit(self, to: Destination, vhost: str, preauthenticated: Preauthenticated | None) -> Pool:

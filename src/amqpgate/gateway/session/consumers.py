@@ -166,15 +166,15 @@ class Consumers:
         for one in denied:
             if not one.tag:
                 continue
-            self._report(number, one)
+            self._report(number, one, closes=False)
             state.cancelling(one.tag, True)
             cancel = state.cancel(amqp.BasicCancel(one.tag))
             self.channels.send(Side.UPSTREAM, number, cancel)
 
-    def _report(self, number: int, one: _Denied) -> str:
+    def _report(self, number: int, one: _Denied, *, closes: bool = True) -> str:
         """Tell observers; what the client reads."""
         text = denial_text(one.operation, one.verdict)
-        self.session_policies.denied(Denial(number, None, one.operation, one.verdict, text))
+        self.session_policies.denied(Denial(number, None, one.operation, one.verdict, text, closes=closes))
         return text
 
     def _close(self, number: int, denied: list[_Denied]) -> None:

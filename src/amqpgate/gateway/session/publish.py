@@ -340,6 +340,7 @@ class PublishHandler:
         channel, method, verdict, header = denial.channel, denial.method, denial.verdict, denial.header
         assert isinstance(method, amqp.BasicPublish)
         self.refused += 1
+        closes = False
         try:
             size = None if header is None else size_of(header)
             if (
@@ -347,7 +348,7 @@ class PublishHandler:
                 or verdict.on_denied == "channel-close"
                 or not (denials := self.publish_denial).can_answer(channel, verdict, size)
             ):
-                is_limit = denial.is_limit
+                closes, is_limit = True, denial.is_limit
                 why = (
                     message_refusal(channel)
                     if is_limit
@@ -359,7 +360,7 @@ class PublishHandler:
             else:
                 denials.at_header(channel, method, header, verdict, denial.text)
         finally:
-            self.session_policies.denied(denial)
+            self.session_policies.denied(denial if closes else attrs.evolve(denial, closes=False))
 
     def _collect(self, channel: int, returning: ReturnedPublish, frame: memoryview) -> None:
         """A piece of a message that is refused and given back whole."""

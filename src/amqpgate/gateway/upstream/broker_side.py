@@ -27,7 +27,7 @@ from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.waiting import move_on_after
 from amqpgate.gateway.upstream import capabilities
-from amqpgate.gateway.upstream.client import Client, refusal_of_login
+from amqpgate.gateway.upstream.client import Client, RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.dialer import NEWEST, DialedBroker, Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.own_login import own_credentials, secure_ok
 from amqpgate.protocol.frames import FRAME_OVERHEAD
@@ -215,7 +215,10 @@ class BrokerHandshake:
         if method is None and "authentication_failure_close" not in client.capabilities:
             # How RabbitMQ refuses clients that do not ask to be told why. This one has logged in, for all
             # that it knows, and waits for open-ok, so it is told in RabbitMQ's words.
-            await client.refuse(refusal_of_login(mechanism, ". For details see the broker logfile."))
+            try:
+                await client.refuse(refusal_of_login(mechanism, ". For details see the broker logfile."))
+            except RefusedError as told:
+                raise RefusedError(str(told), code=told.code, of_login=True) from None
         if isinstance(method, amqp.ConnectionSecure):
             why = ": the broker's challenge comes too late for a client whose broker is chosen by its login"
             await client.refuse(refusal_of_login(mechanism, why))

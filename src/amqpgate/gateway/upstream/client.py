@@ -16,6 +16,14 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 class RefusedError(AmqpgateError):
     """The session does not come about; the client has been told all that it will be told."""
 
+    def __init__(self, why: str, *, code: int | None = None, of_login: bool = False) -> None:
+        super().__init__(why)
+        #: AMQP's reply code that the client was told; None: it was told none.
+        self.code = code
+        #: Whether its login is not accepted, or not in that virtual host: by the broker, or here, where its
+        #: token is verified. Not: by a policy.
+        self.of_login = of_login
+
 
 class Client(Protocol):
     """A client that has sent its start-ok."""

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 
 import pytest
 
 from amqpgate.gateway.handshake.failures import INTERVAL, SAMPLE, HandshakeFailures
+from amqpgate.logs import About, JsonHandler
+
+
+def test_a_line_says_who_it_claims_to_be(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    who: About = {"user": "eve\n", "vhost": None, "listener": "main", "upstream": "broker", "reply_code": 403}
+    HandshakeFailures().add(100.0, "s", "10.0.0.7:1", "refused", "no", who)
+    line = json.loads(JsonHandler(io.StringIO()).format(caplog.records[0]))
+    assert dict(list(line.items())[5:]) == {
+        "session": "s",
+        "client": "10.0.0.7:1",
+        "user": "eve\n",
+        "listener": "main",
+        "upstream": "broker",
+        "reply_code": 403,
+    }
 
 
 def test_the_log_has_the_first_ones_and_then_a_number(caplog: pytest.LogCaptureFixture) -> None:

@@ -57,7 +57,7 @@ OPENING = method_frame(0, amqp.ConnectionTuneOk(2047, 131072, 0)) + method_frame
 
 
 class Listening(logging.Handler):
-    """All that the process logs, as text, tracebacks included."""
+    """All that the process logs, as text, tracebacks and fields included."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -65,7 +65,8 @@ class Listening(logging.Handler):
         self.setFormatter(logging.Formatter("%(name)s %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record) + "".join(map(repr, record.args or ())))
+        fields = record.__dict__.get("about", "")
+        self.lines.append(f"{self.format(record)}{''.join(map(repr, record.args or ()))}{fields}")
 
 
 @contextlib.contextmanager

@@ -4,4 +4,5 @@
 ``session``  the observer of one session; ``writer`` is what it writes with
 ``rows``     what usage is summed by; ``columns`` what a record says of an operation
 ``channel``  what one channel waits for; ``limits`` what limits did in a window
+``logins``   those that were refused
 """

@@ -30,6 +30,7 @@ from amqpgate.datapath.scanner import CaptureGate, Meter
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.audit.columns import MESSAGES, json_of, origin_of
 from amqpgate.gateway.observers.audit.limits import LimitCounts
+from amqpgate.gateway.observers.audit.logins import RefusedLogin, RefusedLogins
 from amqpgate.gateway.observers.audit.session import AuditObserver
 from amqpgate.gateway.observers.audit.writer import PART, AuditWriter
 from amqpgate.gateway.session.dispatch import UP, Do
@@ -91,6 +92,7 @@ class AuditTrail:
     #: Open while there is room for messages that the data path captures.
     gate: CaptureGate = attrs.field(factory=CaptureGate, init=False)
     limits: LimitCounts = attrs.field(factory=LimitCounts, init=False)
+    logins: RefusedLogins = attrs.field(factory=RefusedLogins, init=False)
     #: Of the policies in force.
     digest: str = attrs.field(default="", init=False)
     #: When the window began, in epoch seconds.
@@ -164,8 +166,9 @@ class AuditTrail:
         try:
             if is_last or self.log.has_room:
                 self.limits.tell(self.log, self.digest)
+                self.logins.tell(self.log, self.digest)
         except Exception:
-            FAULTS.caught("audit", "what limits did")
+            FAULTS.caught("audit", "what limits did, and refused logins")
         try:
             self.log.close_window(self._since, now)
         except Exception:
@@ -239,6 +242,14 @@ class AuditTrail:
         writer = AuditWriter(self, origin_of(session, principal), principal)
         writer.follow(policies)
         writer.denied(verdict, operation)
+
+    @contained("audit", None)
+    def refused(
+        self, session: str, principal: Principal, upstream: str | None, reply_code: int | None, why: str
+    ) -> None:
+        """A login was refused, by the broker, or here for its token. ``principal`` is who it claims to be."""
+        how = RefusedLogin(upstream, reply_code, why)
+        self.logins.note(self.log, self.digest, origin_of(session, principal), how)
 
     def reporting(self, report: Report) -> Report:
         """``report`` that is told of limits, and this: of connections that are no sessions yet."""

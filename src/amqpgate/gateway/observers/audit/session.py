@@ -250,7 +250,7 @@ class AuditObserver(SessionObserver):
     def denied(self, denial: Denial) -> None:
         if self.writer.audits is not None:
             self._decide(denial.operation)
-        self.writer.denied(denial.verdict, denial.operation)
+        self.writer.denied(denial.verdict, denial.operation, closes=denial.closes)
 
     def would_differ(self, operation: Operation, verdict: Verdict) -> None:
         if not self.writer.decide(operation).is_silent:

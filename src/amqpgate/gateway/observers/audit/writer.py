@@ -14,7 +14,7 @@ from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kin
 from amqpgate.gateway.observers.audit.limits import LimitCounts
 from amqpgate.gateway.observers.audit.messages import CapturedKind
 from amqpgate.gateway.observers.audit.rows import Rows
-from amqpgate.policy import Operation, PolicySet, Principal, Verdict, denial_text
+from amqpgate.policy import Operation, PolicySet, Principal, Verdict, denial_code, denial_text
 from amqpgate.policy.kinds.audit import NOT_AUDITED, AuditDecision, SessionAudit
 from amqpgate.records import EventKind, Origin
 from amqpgate.telemetry.audit.log import AuditLog
@@ -23,9 +23,6 @@ from amqpgate.telemetry.audit.rows import Columns
 from amqpgate.wire.method import Method
 
 PART: Final = "audit"
-
-#: What is refused closes the connection, or would: 530 (AMQP 0-9-1, section 1.2).
-_OF_CONNECTIONS = frozenset({"connection.open", "connection.update-secret", "channel.open"})
 
 
 class Trail(Protocol):
@@ -78,18 +75,16 @@ class AuditWriter:
         """How much of an operation is written down."""
         return NOT_AUDITED if self.audits is None else self.audits.decide(operation)
 
-    def denied(self, verdict: Verdict, operation: Operation) -> None:
-        """A policy denies an operation."""
+    def denied(self, verdict: Verdict, operation: Operation, *, closes: bool = True) -> None:
+        """A policy denies an operation; ``closes``: the client's channel, or its connection."""
         if self.decide(operation).is_silent:
             return
         kind = kind_of(operation, verdict)
         self.count(kind)
-        closes = operation.name != "basic.publish" or verdict.on_denied == "channel-close"
-        code = 530 if operation.name in _OF_CONNECTIONS else 403
         self.event(
             "denied",
             kind,
-            reply_code=code if closes else None,
+            reply_code=denial_code(operation) if closes else None,
             reason=denial_text(operation, verdict),
             body_size=None if operation.content is None else operation.content.body_size,
             detail=None if closes else json_of({"on_denied": verdict.on_denied}),

@@ -54,8 +54,17 @@ class Reports:
             self.decisions.allowed(verdict)
 
     @contained("decisions", None)
-    def denied(self, verdict: Verdict, operation: Operation, session: str, text: str) -> None:
-        """A policy denies one; ``text`` is what the client reads."""
+    def denied(
+        self,
+        verdict: Verdict,
+        operation: Operation,
+        session: str,
+        text: str,
+        *,
+        reply_code: int | None = None,
+        upstream: str | None = None,
+    ) -> None:
+        """A policy denies one; ``text`` is what the client reads, and ``upstream`` the cluster's name."""
         self.metrics.denied(verdict.policy or "", verdict.rule)
         self.decisions.denied(verdict, operation, session, text)
         if not self.lines.has_line(time.monotonic(), verdict.name, operation.principal.user):
@@ -69,7 +78,7 @@ class Reports:
             operation.principal.vhost,
             _objects(operation),
             "" if verdict.about is None else _leading(verdict.about),
-            extra=_about(operation, verdict, session),
+            extra=_about(operation, verdict, session, reply_code, upstream),
         )
 
     @contained("decisions", None)
@@ -99,7 +108,9 @@ class Reports:
                 why,
                 principal.user,
                 principal.vhost,
-                extra=about(operation=method.NAME, user=principal.user, vhost=principal.vhost),
+                extra=about(
+                    operation=method.NAME, user=principal.user, vhost=principal.vhost, reply_code=why.code
+                ),
             )
 
     @contained("decisions", None)
@@ -142,7 +153,10 @@ class Reports:
                 relay.down.messages,
                 relay.down.body_bytes,
                 extra=_of(
-                    session, address, reply_code=error.code if isinstance(error, ProtocolViolation) else None
+                    session,
+                    address,
+                    upstream=session.facts.cluster or None,
+                    reply_code=error.code if isinstance(error, ProtocolViolation) else None,
                 ),
             )
         if self.decisions.events.listeners:
@@ -162,7 +176,13 @@ class Reports:
         self.decisions.limited(limit)
 
 
-def _about(operation: Operation, verdict: Verdict, session: str) -> Mapping[str, object]:
+def _about(
+    operation: Operation,
+    verdict: Verdict,
+    session: str,
+    reply_code: int | None = None,
+    upstream: str | None = None,
+) -> Mapping[str, object]:
     """What a decision is about, for the log."""
     principal, content = operation.principal, operation.content
     parent = None if content is None else _TRACEPARENT.fullmatch(str(content.headers.get("traceparent")))
@@ -174,12 +194,14 @@ def _about(operation: Operation, verdict: Verdict, session: str) -> Mapping[str,
         user=principal.user,
         vhost=principal.vhost,
         listener=principal.listener,
+        upstream=upstream,
         operation=operation.name,
         exchange=operation.exchange,
         routing_key=operation.routing_key,
         queue=operation.queue,
         policy=verdict.policy,
         rule=verdict.rule,
+        reply_code=reply_code,
     )
 
 

@@ -89,10 +89,17 @@ class StatsObserver(SessionObserver):
             self.under.factory.reports.decisions.allowed(verdict)
 
     def denied(self, denial: Denial) -> None:
-        reports = self.under.factory.reports
-        reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
+        reports, session = self.under.factory.reports, self.session
+        reports.denied(
+            denial.verdict,
+            denial.operation,
+            session.id,
+            denial.text,
+            reply_code=denial.reply_code,
+            upstream=session.facts.cluster or None,
+        )
         if reports.labelled is not None:
-            reports.labelled.denied(self.session.principal)
+            reports.labelled.denied(session.principal)
 
     def used(self, rule: RuleKey) -> None:
         self.under.factory.reports.decisions.used(rule)

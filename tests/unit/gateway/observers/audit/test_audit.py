@@ -102,6 +102,36 @@ def test_each_refusal_is_an_event_and_counted_apart(audited: MakeStage, tmp_path
     assert all(str(one["reason"]).startswith("access to ") for one in denied)
 
 
+@pytest.mark.parametrize(
+    ("how", "confirms", "code"),
+    [("nack", True, None), ("drop", True, None), ("return", True, 403), ("nack", False, 403)],
+)
+def test_a_line_of_the_log_has_what_the_client_was_told(
+    make_stage: MakeStage, caplog: pytest.LogCaptureFixture, how: str, confirms: bool, code: int | None
+) -> None:
+    stage = make_stage(policies=ACCESS % how)
+    client, broker = stage.opened()
+    if confirms:
+        confirming(client, broker)
+    with caplog.at_level("INFO", "amqpgate"):
+        client.publish(b"b" * 21, "a", exchange="x")
+        if not confirms:
+            broker.expect(amqp.ChannelClose, 1)
+            broker.say(amqp.ChannelCloseOk(), 1)
+            assert client.expect(amqp.ChannelClose, 1).reply_code == code
+        elif how == "return":
+            assert client.expect_content(amqp.BasicReturn).method.reply_code == code
+        else:
+            client.expect(amqp.BasicAck if how == "drop" else amqp.BasicNack, 1)
+        stage.running.stop()
+    denied, over = (
+        next(one.__dict__["about"] for one in caplog.records if one.getMessage().startswith(what))
+        for what in ("denied: ", "session ")
+    )
+    assert (denied["upstream"], denied.get("reply_code")) == ("broker", code)
+    assert over["upstream"] == "broker"
+
+
 def test_a_refusal_that_closes_the_channel_says_so(audited: MakeStage, tmp_path: Path) -> None:
     stage = audited(policies=ACCESS % "channel-close")
     client, broker = stage.opened(channels=2)

@@ -42,22 +42,26 @@ def operation(name: str = "basic.publish", exchange: str | None = "x") -> Operat
 
 
 @pytest.mark.parametrize(
-    ("name", "on_denied", "code"),
+    ("name", "on_denied", "closes", "code"),
     [
-        ("connection.open", "channel-close", 530),
-        ("channel.open", "channel-close", 530),
-        ("queue.declare", "channel-close", 403),
+        ("connection.open", "channel-close", True, 530),
+        ("channel.open", "channel-close", True, 530),
+        ("queue.declare", "channel-close", True, 403),
         # What is said of publishes does not hold for others.
-        ("queue.declare", "nack", 403),
-        ("basic.publish", "channel-close", 403),
-        ("basic.publish", "nack", None),
-        ("basic.publish", "drop", None),
+        ("queue.declare", "nack", True, 403),
+        ("basic.publish", "channel-close", True, 403),
+        ("basic.publish", "nack", False, None),
+        ("basic.publish", "drop", False, None),
+        # There are no confirms.
+        ("basic.publish", "nack", True, 403),
     ],
 )
-def test_a_denial_is_told_with_the_code_that_closes(name: str, on_denied: str, code: int | None) -> None:
+def test_a_denial_is_told_with_the_code_that_closes(
+    name: str, on_denied: str, closes: bool, code: int | None
+) -> None:
     it = Written(PolicySet.empty())
     verdict = Verdict("deny", "access", "no", on_denied=on_denied)  # type: ignore[arg-type]
-    it.writer.denied(verdict, operation(name))
+    it.writer.denied(verdict, operation(name), closes=closes)
     [event] = it.events()
     assert (event["kind"], event["operation"], event["reply_code"]) == ("denied", name, code)
     assert (event["policy"], event["rule"], event["verdict"]) == ("access", "no", "deny")

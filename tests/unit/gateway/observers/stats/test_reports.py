@@ -100,6 +100,18 @@ def test_it_leads_nowhere(policy_set: PolicySet, caplog: pytest.LogCaptureFixtur
     ]
 
 
+def test_a_line_says_what_the_client_was_told_and_whose_broker_it_is(
+    policy_set: PolicySet, caplog: pytest.LogCaptureFixture
+) -> None:
+    reports = Reports(Metrics(lambda: None), Decisions(Events()), Bindings())
+    operation = Operation(BOB, "queue.purge", queue="q")
+    with caplog.at_level("INFO", "amqpgate"):
+        verdict = policy_set.decide(operation)
+        reports.denied(verdict, operation, "s", "why", reply_code=403, upstream="rabbit")
+    said = json.loads(JsonHandler(io.StringIO()).format(caplog.records[0]))
+    assert (said["reply_code"], said["upstream"]) == (403, "rabbit")
+
+
 def test_a_flood_of_denials_fills_no_log(policy_set: PolicySet, caplog: pytest.LogCaptureFixture) -> None:
     reports = Reports(Metrics(lambda: None), Decisions(Events()), Bindings())
     operation = Operation(BOB, "queue.purge", queue="q")
