@@ -4,11 +4,12 @@
 #   docker run --rm amqpgate:0.2.0 --version
 #   docker run --rm --read-only -p 5672:5672 -v "$PWD/amqpgate.yaml:/etc/amqpgate/amqpgate.yaml:ro" amqpgate:0.2.0
 #
-# With what Parquet records need, the jobs over them, or tokens: --build-arg EXTRAS=audit, EXTRAS=pipeline, EXTRAS=oauth.
+# What OAuth needs is in it. With what Parquet records need, or the jobs over them: --build-arg EXTRAS=audit,oauth,
+# EXTRAS=pipeline,oauth. With nothing beside: EXTRAS= .
 
 # Not slim: the data path is compiled here, and the image with the compiler stays behind.
 FROM python:3.11 AS build
-ARG EXTRAS=
+ARG EXTRAS=oauth
 WORKDIR /src
 COPY constraints.txt pyproject.toml README.md LICENSE tools/uv.txt ./
 COPY src ./src

@@ -80,7 +80,7 @@ image: $(VENV)/.installed-dev test-tools ## Build the container image and play t
 wheels: ## A wheel for each Python that is named, installed and tried, into dist (PYTHONS="python3.11 python3.14")
 	@tools/wheels.sh $(PYTHONS)
 
-deb: ## A Debian package for this Debian and its python3, into dist
+deb: ## A Debian package for this Debian and its python3, into dist (EXTRAS=audit,oauth for Parquet records)
 	@tools/deb.sh
 
 sbom: ## What amqpgate consists of, as a CycloneDX list, into dist

@@ -2,7 +2,8 @@
 # Build a Debian package of the gateway for this machine's Debian and its python3, into dist.
 #
 # All that the gateway needs beside Python lies in /opt/amqpgate, at the versions that constraints.txt pins; nothing else
-# of the system changes. Needs gcc and python3-dev, for the data path.
+# of the system changes. Needs gcc and python3-dev, for the data path. EXTRAS are those of pyproject.toml, with commas
+# between; what OAuth needs, if nothing is said.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +11,7 @@ die() { echo "amqpgate: $*" >&2; exit 1; }
 command -v dpkg-deb >/dev/null || die "dpkg-deb is missing: this is no Debian"
 
 python=${PYTHON:-/usr/bin/python3}
+extras=${EXTRAS-oauth}
 export UV_PYTHON_DOWNLOADS=never
 here=$PWD uv=$PWD/.tools/bin/uv
 tools/install.sh uv
@@ -26,7 +28,7 @@ libc=$(dpkg-query -W -f '${Version}' libc6 | cut -d- -f1)
 "$uv" venv --quiet --relocatable --python "$python" "$root/opt/amqpgate"
 "$uv" build --quiet --wheel --python "$python" --build-constraints constraints.txt --require-hashes --out-dir "$root/wheel" .
 "$uv" pip install --quiet --compile-bytecode --link-mode copy --python "$root/opt/amqpgate/bin/python" \
-  --constraints constraints.txt "$(echo "$root"/wheel/*.whl)${EXTRAS:+[$EXTRAS]}"
+  --constraints constraints.txt "$(echo "$root"/wheel/*.whl)${extras:+[$extras]}"
 rm -rf "$root/wheel"
 "$root/opt/amqpgate/bin/python" -c 'from amqpgate.datapath.build import COMPILED; assert COMPILED' ||
   die "the data path is not compiled: install gcc and python3-dev"

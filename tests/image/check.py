@@ -237,28 +237,33 @@ def check(builder: Builder, extras: str) -> None:
     container = builder("from", "--pull-never", NAME)
     tree = Path(builder("mount", container))
     config = look(builder, tree)
-    if extras == "pipeline":
+    asked = set(extras.split(","))
+    has_records = bool(asked & {"audit", "pipeline"})
+    if "pipeline" in asked:
         say("with its shell, for Spark is started by scripts")
     else:
         for shell in ("sh", "dash", "bash"):
             (tree / "usr/bin" / shell).unlink(missing_ok=True)
-    if "audit" in extras:
+    if has_records:
         script = "import pyarrow.parquet, pyarrow; print('pyarrow', pyarrow.__version__)"
+        say("it has " + builder("run", container, "--", "python", "-c", script))
+    if "oauth" in asked:
+        script = "import cryptography, jwt; print('pyjwt', jwt.__version__, cryptography.__version__)"
         say("it has " + builder("run", container, "--", "python", "-c", script))
     port = free_port()
     broker = RabbitMQ()
     try:
         broker.start()
         settings = builder.folder / "amqpgate.yaml"
-        settings.write_text(SETTINGS % (port, broker.port) + (AUDITED if extras else ""))
+        settings.write_text(SETTINGS % (port, broker.port) + (AUDITED if has_records else ""))
         environ = dict(entry.split("=", 1) for entry in config["Env"])
         with tempfile.TemporaryDirectory(prefix="amqpgate-image-") as scratch:
             # The records' folder is the container's to write to, and /tmp is.
-            volumes = {Path(scratch, name): at for name, at in VOLUMES.items()} if extras else {}
+            volumes = {Path(scratch, name): at for name, at in VOLUMES.items()} if has_records else {}
             os.chmod(scratch, 0o755)
             jail = Jail(tree, environ, settings, volumes)
             play(jail, config, broker, port, builder.folder / "gateway.log")
-            if extras == "pipeline":
+            if "pipeline" in asked:
                 pipeline(jail)
     finally:
         broker.destroy()
@@ -270,7 +275,7 @@ def main() -> None:
         prog="make image IMAGE=", description="Build the image and play through it."
     )
     parser.add_argument(
-        "--extras", default="", choices=["", "audit", "pipeline"], help="build argument EXTRAS"
+        "--extras", default="oauth", help="build argument EXTRAS, such as audit,oauth; of itself oauth"
     )
     extras = parser.parse_args().extras
     lacks = missing()

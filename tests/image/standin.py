@@ -36,6 +36,21 @@ def missing() -> str | None:
     return None if os.geteuid() == 0 else "root"
 
 
+def requirements(extras: str) -> list[str]:
+    """What is needed to build the image with ``extras``, which have commas between them."""
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = [*said["build-system"]["requires"], "wheel", *said["project"]["dependencies"]]
+    optional = said["project"]["optional-dependencies"]
+    todo = [extra for extra in extras.split(",") if extra]
+    while todo:
+        for requirement in optional[todo.pop()]:
+            if requirement.startswith("amqpgate["):
+                todo += requirement.removeprefix("amqpgate[").rstrip("]").split(",")
+            else:
+                wanted.append(requirement)
+    return wanted
+
+
 @attrs.define
 class Builder:
     """buildah with a store of its own below ``folder``, removed at the end."""
@@ -86,16 +101,7 @@ class Builder:
     def wheels(self, extras: str) -> Path:
         """The folder with all that is needed to build the image, fetched by this machine's own pip."""
         folder = self.folder / "wheels"
-        said = tomllib.loads((ROOT / "pyproject.toml").read_text())
-        wanted = [*said["build-system"]["requires"], "wheel", *said["project"]["dependencies"]]
-        optional = said["project"]["optional-dependencies"]
-        todo = [extras] if extras else []
-        while todo:
-            for requirement in optional[todo.pop()]:
-                if requirement.startswith("amqpgate["):
-                    todo.append(requirement.removeprefix("amqpgate[").rstrip("]"))
-                else:
-                    wanted.append(requirement)
+        wanted = requirements(extras)
         # pip takes hashes for what it is given by name only; the build checks them.
         pins = self.folder / "pins.txt"
         locks = [(ROOT / name).read_text() for name in ("constraints.txt", "tools/uv.txt")]

@@ -30,7 +30,7 @@ $ helm test gate --namespace mq
 Before brokers of yours, as a sidecar, and as an injector of sidecars: [Kubernetes](../../docs/kubernetes.md).
 Secrets from Vault and from the External Secrets operator: [examples](../../examples/helm). Values are
 checked by [a schema](values.schema.json) before anything is installed, settings and policies as well; a
-policy that is given as text (`a.yaml: |`) is read by `amqpgate check --values FILE` and by the gateway, not by
+policy that is given as text (`a.yaml: |`) is read by `amqpgate check --values FILE` and the gateway, not by
 Helm. An empty key (`service:`) takes a default away: where templates need it Helm says that it is missing.
 
 ## Values
