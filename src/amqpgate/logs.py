@@ -74,9 +74,12 @@ def about(*, recurring: bool = False, **fields: Unpack[About]) -> Mapping[str, o
     return {"about": known, "recurring": recurring}
 
 
-#: The user information of a URL. A password may hold an unescaped "@" (the host is after the last one),
-#: or contain "/", "?" and "#", too, as people write them.
-_PASSWORD = re.compile(r"(?P<user>\b[a-zA-Z][a-zA-Z0-9+.-]{0,20}://[^\s/:@'\"]*):[^\s'\"]*@")
+#: How a URL begins that has a password, which ends with the last "@" of its word. A password may hold an
+#: unescaped "@" (the host is after the last one), or contain "/", "?", "#" and quotes, too, as people write
+#: them.
+_USER = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,20}://[^\s/:@'\"]*:")
+#: A word. A quote ends it where something ends there: in JSON, and as Python shows lists and the like.
+_WORD = re.compile(r"[^\s'\"]+(?:(?:(?<=\\)['\"]|['\"](?![\s\],}):;]|$))[^\s'\"]*)*")
 
 _STYLES = {
     logging.DEBUG: "dim",
@@ -136,7 +139,15 @@ def level_now() -> str:
 
 def without_passwords(text: str) -> str:
     """The same text with the password of every URL in it replaced by ``***``."""
-    return _PASSWORD.sub(r"\g<user>:***@", text) if "://" in text else text
+    # Nothing is looked at twice: whoever sends a text may make it long.
+    return _WORD.sub(_without_password, text) if "://" in text and "@" in text else text
+
+
+def _without_password(word: re.Match[str]) -> str:
+    text = word[0]
+    end = text.rfind("@")
+    user = _USER.search(text, 0, end) if end > 0 else None
+    return text if user is None else f"{text[: user.end()]}***{text[end:]}"
 
 
 def shown(asker: Mapping[str, str]) -> str:

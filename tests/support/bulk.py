@@ -21,8 +21,8 @@ Manner = int | str | Callable[[str], int]
 
 class BulkReceiver:
     """Use it as a context manager. ``manners`` are for the requests that come, one after the other; then it
-    takes all. ``hangs``: no answer; ``drips``: a byte at a time; ``garbage``: something else; ``closes``; and
-    ``forgets`` to answer what it took."""
+    takes all. ``hangs``: no answer; ``drips``: a byte at a time; ``garbage``, ``infinite``: something else;
+    ``closes``; and ``forgets`` to answer what it took."""
 
     def __init__(self, *manners: Manner, tls: ssl.SSLContext | None = None, pause: float = 0.0) -> None:
         self.manners = list(manners)
@@ -95,6 +95,8 @@ class BulkReceiver:
                     break
         elif manner == "garbage":
             self._answer(request, 200, b'{"items": [{"create": {"status": "no"}}]}')
+        elif manner == "infinite":
+            self._answer(request, 200, b'{"items": [{"create": {"status": 1e999}}]}')
         elif manner == 200 or callable(manner):
             status = manner if callable(manner) else lambda _: 201
             self._answer(request, 200, json.dumps(self._take(request.path, body, status)).encode())

@@ -62,6 +62,10 @@ class Collector:
         self.manner: Manner = manner
         #: Requests that have this are refused.
         self.poison: bytes | None = None
+        #: Status, headers and body of the answers to the next requests.
+        self.answers: list[tuple[int, dict[str, str], bytes]] = []
+        #: Bytes of a request that it takes, at most.
+        self.most = 1 << 30
         self.spans: list[Received] = []
         self.metrics: list[ResourceMetrics] = []
         self.logs: list[ResourceLogs] = []
@@ -128,6 +132,14 @@ class Collector:
         self.requests.append({name.lower(): value for name, value in request.headers.items()})
         if self.manner == "hangs":
             self._released.wait()
+            return
+        if self.answers or len(body) > self.most:
+            status, headers, answer = self.answers.pop(0) if self.answers else (413, dict[str, str](), b"")
+            request.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(answer))}.items():
+                request.send_header(name, value)
+            request.end_headers()
+            request.wfile.write(answer)
             return
         if self.manner == "refuses" or (self.poison is not None and self.poison in body):
             request.send_response(400)

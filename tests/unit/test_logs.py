@@ -112,6 +112,10 @@ def test_an_exception_is_a_field_of_the_same_line() -> None:
         "http://someone:hunter2@proxy/",
         "amqp://guest:pa/hunter2@broker/",
         "amqp://guest:12/hunter2?x=#y@broker:5672/vhost",
+        "amqp://guest:s'hunter2@broker/",
+        'amqp://guest:s"hunter2@broker/',
+        "'amqp://guest:'hunter2\"@broker/'",
+        "amqp://guest:x://hunter2@broker/",
     ],
 )
 def test_passwords_in_urls_are_blanked(format_: logs.Format, url: str) -> None:
@@ -126,9 +130,31 @@ def test_passwords_in_urls_are_blanked(format_: logs.Format, url: str) -> None:
     assert text.count(":***@") >= 2
 
 
-@pytest.mark.parametrize("text", ["amqp://broker:5672/home", "amqp://broker", "see http://x.y/z: a@b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "amqp://broker:5672/home",
+        "amqp://broker",
+        "see http://x.y/z: a@b",
+        '{"a":"amqp://broker:5672","b":"x@y"}',
+        "['amqp://broker:5672','x@y']",
+        "a" * 1000,
+    ],
+)
 def test_urls_without_passwords_stay_as_they_are(text: str) -> None:
     assert logs.without_passwords(text) == text
+
+
+def test_passwords_of_several_urls_are_blanked_each() -> None:
+    text = '{"a":"amqp://u:p@h","b":["amqp://v:q\\"r@i","x"]} (\'amqp://w:s@j\')'
+    said = '{"a":"amqp://u:***@h","b":["amqp://v:***@i","x"]} (\'amqp://w:***@j\')'
+    assert logs.without_passwords(text) == said
+
+
+@pytest.mark.parametrize("piece", ["a://:", "a://u:p'", "@a://:", "a.", "://@", "'\""])
+def test_a_long_text_is_looked_at_once(piece: str) -> None:
+    """By looking at the rest again for each piece, this would take hours."""
+    logs.without_passwords(f"a://{piece * 500_000} @")
 
 
 @pytest.mark.parametrize("format_", logs.FORMATS)

@@ -16,7 +16,7 @@ from amqpgate.bridge import VERSIONS, TranslatedVersion
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
-from amqpgate.gateway.handshake.client_side import ClientHandshake
+from amqpgate.gateway.handshake.client_side import ClientHandshake, claimed_by
 from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.late_binding import LateBinding
 from amqpgate.gateway.handshake.passthrough import Passthrough
@@ -252,7 +252,7 @@ class ClientArrival:
         """Who the client says it is, as far as it has: nobody need have verified that."""
         if self.handshake is None:
             return self.caller.principal(self.listener, None, "", {})
-        return self.handshake.claimed
+        return claimed_by(self.handshake)
 
     async def _unavailable(self, error: AmqpgateError) -> NoReturn:
         """There is no broker for the client."""

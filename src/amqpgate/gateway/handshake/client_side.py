@@ -126,25 +126,6 @@ class ClientHandshake:
         principal = self.caller.principal(self.listener, user, vhost, self.said, upstream_user)
         return principal if self.token is None else applied(self.token, principal)
 
-    @property
-    def claimed(self) -> Principal:
-        """Who it says it is, as far as it has: nobody need have verified that."""
-        selected: SelectedPolicies | None = getattr(self, "policies", None)
-        if selected is not None:
-            return selected.principal
-        start_ok: amqp.ConnectionStartOk | None = getattr(self, "start_ok", None)
-        if start_ok is None:
-            return self.principal(None, "")
-        if self.token is not None:
-            return self.principal(self.token.user, "")
-        if start_ok.mechanism == EXTERNAL:
-            return self.principal(self.caller.tls_name or None, "")
-        try:
-            login = credentials(start_ok.mechanism, start_ok.response)
-        except ProtocolViolation:
-            login = None
-        return self.principal(None if login is None else login.user[:_LONGEST_NAME], "")
-
     def mark(self, stage: str) -> None:
         """A stage of the set-up is over."""
         if self.timing is not None:
@@ -305,6 +286,25 @@ class ClientHandshake:
         why = f"upstream refused: {refusal.reply_code} {refusal.reply_text}"
         of_login = refusal.reply_code in _OF_LOGINS and getattr(self, "start_ok", None) is not None
         raise RefusedError(why, code=refusal.reply_code, of_login=of_login)
+
+
+def claimed_by(client: ClientHandshake) -> Principal:
+    """Who a client says it is, as far as it has: nobody need have verified that."""
+    selected: SelectedPolicies | None = getattr(client, "policies", None)
+    if selected is not None:
+        return selected.principal
+    start_ok: amqp.ConnectionStartOk | None = getattr(client, "start_ok", None)
+    if start_ok is None:
+        return client.principal(None, "")
+    if client.token is not None:
+        return client.principal(client.token.user, "")
+    if start_ok.mechanism == EXTERNAL:
+        return client.principal(client.caller.tls_name or None, "")
+    try:
+        login = credentials(start_ok.mechanism, start_ok.response)
+    except ProtocolViolation:
+        login = None
+    return client.principal(None if login is None else login.user[:_LONGEST_NAME], "")
 
 
 def session_token_of(client: ClientHandshake, settings: Upstream) -> SessionToken | None:

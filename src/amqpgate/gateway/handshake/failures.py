@@ -44,7 +44,7 @@ class HandshakeFailures:
             if not self._told:
                 self._until = now + INTERVAL
             self._told += 1
-            what: About = {**(who or {}), "session": session, "client": address}
+            what: About = {"session": session, "client": address, **(who or {})}
             log.info("%s from %s: %s", session, address, why, extra=about(**what))
             return
         self._outcomes[outcome] += 1

@@ -15,9 +15,10 @@ from prometheus_client.metrics_core import Metric
 from amqpgate.config import HttpUrl, Otlp
 from amqpgate.gateway.server.scraping import Scraper
 from amqpgate.logs import RECURRING
+from amqpgate.telemetry.http_request import NotTakenError
 from amqpgate.telemetry.otlp.counts import COUNTS
 from amqpgate.telemetry.otlp.metrics import request_of
-from amqpgate.telemetry.otlp.post import Poster, resource_of
+from amqpgate.telemetry.otlp.post import MOST_ASKED, Poster, rejected_points, resource_of
 from amqpgate.values import define
 
 log = logging.getLogger(__name__)
@@ -43,25 +44,35 @@ class MetricsPush:
 
     async def run(self) -> None:
         """For ever."""
+        asked = 0.0
         try:
             while True:
-                await trio.sleep(float(self.poster.settings.interval))
-                await self._push()
+                await trio.sleep(max(float(self.poster.settings.interval), asked))
+                asked = await self._push()
         finally:
             with trio.move_on_after(_LAST, shield=True):
                 await self._push()
 
-    async def _push(self) -> None:
-        """One at a time: while a collector thinks no other look is taken."""
+    async def _push(self) -> float:
+        """One at a time: while a collector thinks no other look is taken. How long it asks to be left alone
+        then, in seconds."""
         families = await self.scraper.families()
         # A thread that waits for an answer when the gateway ends is left behind.
-        await trio.to_thread.run_sync(partial(self._send, families, time.time_ns()), abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(
+            partial(self._send, families, time.time_ns()), abandon_on_cancel=True
+        )
 
-    def _send(self, families: Sequence[Metric], now: int) -> None:
+    def _send(self, families: Sequence[Metric], now: int) -> float:
+        asked, why = 0.0, ""
         try:
-            self.poster.post(request_of(families, self.resource, self.version, began=self._began, now=now))
+            body = request_of(families, self.resource, self.version, began=self._began, now=now)
+            lost = rejected_points(self.poster.post(body))
+            why = f"it says that it rejects {lost} data points" if lost else ""
+        except NotTakenError as error:
+            asked, why = min(error.pause, MOST_ASKED), str(error)
         except Exception as error:
-            COUNTS.add("metrics", "refused")
-            log.warning("metrics are not taken by %s: %s", self.poster.url, error, extra=RECURRING)
-        else:
-            COUNTS.add("metrics", "sent")
+            why = f"{type(error).__name__}: {error}"
+        COUNTS.add("metrics", "refused" if why else "sent")
+        if why:
+            log.warning("metrics are not taken by %s: %s", self.poster.url, why, extra=RECURRING)
+        return asked

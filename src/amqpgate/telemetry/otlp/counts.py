@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from amqpgate.values import define
 
 #: What is sent: log lines one by one, or all metrics at once. ``queue``: too many waited. ``refused``: the
-#: collector was not there, or did not take it. ``stopped``: the process ended first.
+#: collector was not there, or did not take all of it. ``stopped``: the process ended first.
 Outcome: TypeAlias = Literal["sent", "queue", "refused", "stopped"]
 _OUTCOMES: Final[tuple[Outcome, ...]] = ("sent", "queue", "refused", "stopped")
 Signal: TypeAlias = Literal["metrics", "logs"]

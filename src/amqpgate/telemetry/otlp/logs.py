@@ -3,7 +3,7 @@
 ::
 
     a line is written ── room in the queue ──▶ queue ── thread: OTLP over HTTP ──▶ collector
-                           └─ none: dropped, counted        └─ not taken, twice: dropped, counted
+                           └─ none: dropped, counted        └─ not taken, twice, or rejected: dropped, counted
 
 Who writes a line makes a record of it, and no more. What is sent is what a JSON line has: passwords in URLs
 are blanked, the fields are attributes.
@@ -26,10 +26,10 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from amqpgate.config import HttpUrl, Otlp
 from amqpgate.logs import RECURRING, fields_of
-from amqpgate.telemetry.http_request import NotTakenError
+from amqpgate.telemetry.http_request import NotTakenError, TooLargeError
 from amqpgate.telemetry.otlp.counts import COUNTS
 from amqpgate.telemetry.otlp.metrics import attributes
-from amqpgate.telemetry.otlp.post import Poster, resource_of
+from amqpgate.telemetry.otlp.post import MOST_ASKED, Poster, rejected_lines, resource_of
 from amqpgate.values import define
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class LogShipper:
     version: str
     _waiting: deque[LogRecord] = attrs.field(factory=deque, init=False)
     _woken: threading.Event = attrs.field(factory=threading.Event, init=False)
-    _is_over: bool = attrs.field(default=False, init=False)
+    _over: threading.Event = attrs.field(factory=threading.Event, init=False)
     #: Lines that the thread holds.
     _held: int = attrs.field(default=0, init=False)
     _thread: threading.Thread = attrs.field(init=False)
@@ -69,7 +69,7 @@ class LogShipper:
 
     def take(self, record: logging.LogRecord) -> None:
         """A line is written."""
-        if self._is_over:
+        if self._over.is_set():
             COUNTS.add("logs", "stopped")
         elif len(self._waiting) + self._held >= self.poster.settings.queue:
             COUNTS.add("logs", "queue")
@@ -79,17 +79,17 @@ class LogShipper:
 
     def close(self, seconds: float) -> None:
         """Send what waits, for so long at most. Idempotent."""
-        if self._is_over:
+        if self._over.is_set():
             return
-        self._is_over = True
+        self._over.set()
         self._woken.set()
         self._thread.join(seconds)
         COUNTS.add("logs", "stopped", len(self._waiting) + self._held)
 
     def _run(self) -> None:
-        while not self._is_over or self._waiting:
+        while not self._over.is_set() or self._waiting:
             self._woken.wait()
-            if not self._is_over:
+            if not self._over.is_set():
                 time.sleep(_PAUSE)
             self._woken.clear()
             while self._waiting:
@@ -99,21 +99,42 @@ class LogShipper:
         self._held = min(_BATCH, len(self._waiting))
         batch = [self._waiting.popleft() for _ in range(self._held)]
         try:
-            body = self._request(batch)
-            try:
-                self.poster.post(body)
-            except NotTakenError:
-                if self._is_over:
-                    raise
-                time.sleep(_PAUSE)
-                self.poster.post(body)
-        except Exception as error:
-            COUNTS.add("logs", "refused", len(batch))
-            log.warning("log lines are not taken by %s: %s", self.poster.url, error, extra=RECURRING)
-        else:
-            COUNTS.add("logs", "sent", len(batch))
+            self._deliver(batch)
         finally:
             self._held = 0
+
+    def _deliver(self, batch: list[LogRecord]) -> None:
+        lost, why = 0, "it says that it rejects them"
+        try:
+            lost = min(rejected_lines(self._posted(batch)), len(batch))
+        except TooLargeError as error:
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                self._deliver(batch[:middle])
+                self._deliver(batch[middle:])
+                return
+            lost, why = 1, str(error)
+        except Exception as error:
+            lost, why = len(batch), str(error)
+        self._held -= len(batch)
+        COUNTS.add("logs", "sent", len(batch) - lost)
+        if lost:
+            COUNTS.add("logs", "refused", lost)
+            log.warning("log lines are not taken by %s: %s", self.poster.url, why, extra=RECURRING)
+
+    def _posted(self, batch: list[LogRecord]) -> bytes:
+        """What the collector answers, which is asked twice."""
+        body = self._request(batch)
+        try:
+            return self.poster.post(body)
+        except TooLargeError:
+            raise
+        except NotTakenError as error:
+            if self._over.is_set():
+                raise
+            # Whoever waits for the end of this process does not wait for that.
+            self._over.wait(max(_PAUSE, min(error.pause, MOST_ASKED)))
+            return self.poster.post(body)
 
     def _request(self, batch: list[LogRecord]) -> bytes:
         scope = InstrumentationScope(name="amqpgate", version=self.version)

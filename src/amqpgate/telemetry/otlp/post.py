@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+
 from amqpgate.config import HttpUrl
 from amqpgate.errors import ConfigError
 from amqpgate.telemetry.http_request import NotTakenError, ask
@@ -37,6 +41,9 @@ class CollectorSettings(Protocol):
         """For it. Raises ``ConfigError``."""
 
 
+#: The most seconds that a collector can ask to be left alone.
+MOST_ASKED: Final = 60.0
+
 S = TypeVar("S", bound=CollectorSettings)
 
 
@@ -48,6 +55,26 @@ def resource_of(settings: CollectorSettings, version: str) -> dict[str, str | in
         "service.instance.id": _INSTANCE,
         "process.pid": os.getpid(),
     }
+
+
+def rejected_lines(answer: bytes) -> int:
+    """How many log records a collector says that it rejects, of those that it was sent."""
+    try:
+        lost: int = max(0, ExportLogsServiceResponse.FromString(answer).partial_success.rejected_log_records)
+    except DecodeError:
+        return 0
+    return lost
+
+
+def rejected_points(answer: bytes) -> int:
+    """Likewise, of data points of metrics."""
+    try:
+        lost: int = max(
+            0, ExportMetricsServiceResponse.FromString(answer).partial_success.rejected_data_points
+        )
+    except DecodeError:
+        return 0
+    return lost
 
 
 @frozen

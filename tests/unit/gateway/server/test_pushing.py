@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import pytest
 import trio
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsPartialSuccess,
+    ExportMetricsServiceResponse,
+)
 from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.metrics_core import Metric
 from trio.testing import MockClock
@@ -13,6 +18,7 @@ from trio.testing import MockClock
 from amqpgate.config import parse
 from amqpgate.gateway.server.pushing import MetricsPush
 from amqpgate.gateway.server.scraping import Scraper
+from amqpgate.telemetry.otlp.counts import COUNTS
 from tests.support.otlp import Collector
 
 REST = "listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n"
@@ -63,6 +69,27 @@ async def test_each_interval_and_at_the_end(mock_clock: MockClock) -> None:
             of.scope_metrics[0].metrics[0].sum.data_points[0].start_time_unix_nano for of in collector.metrics
         }
         assert len(starts) == 1
+
+
+async def test_a_collector_that_rejects_or_asks_to_wait(caplog: pytest.LogCaptureFixture) -> None:
+    before = COUNTS.now()
+    answer = ExportMetricsServiceResponse(
+        partial_success=ExportMetricsPartialSuccess(rejected_data_points=7)
+    ).SerializeToString()
+    with Collector() as collector:
+        push = push_to(collector)
+        collector.answers += [
+            (200, {}, answer),
+            (429, {"Retry-After": "30"}, b""),
+            (503, {"Retry-After": "9999"}, b""),
+        ]
+        assert [await push._push() for _ in range(4)] == [0, 30, 60, 0]
+    assert "it says that it rejects 7 data points" in caplog.text
+    now = COUNTS.now()
+    assert {key: now[key] - before[key] for key in now if now[key] != before[key]} == {
+        ("metrics", "sent"): 1,
+        ("metrics", "refused"): 3,
+    }
 
 
 async def test_who_does_not_answer_holds_up_the_next_look_and_not_the_end() -> None:

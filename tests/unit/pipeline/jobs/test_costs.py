@@ -84,6 +84,8 @@ def test_a_connection_is_charged_where_it_was(plans: Plans) -> None:
         *connected("beside", DECEMBER + HOUR, DECEMBER + 3 * HOUR),
         # Nobody saw it end.
         *connected("open", DECEMBER - DAY, None, user="bob"),
+        # It was no session.
+        event("login", "session.refused", DECEMBER, session="refused", user="alice", vhost="/"),
     ]
     used = [usage("u", DECEMBER, 0, operation="basic.qos", session="open", user="bob", last=DECEMBER + HOUR)]
     found = charged(plans, used, events)

@@ -32,6 +32,7 @@ def test_the_most_frequent_comes_first_with_who_when_and_how_it_grows(spark: Spa
         ),
         event("shadow", "shadow", START, **REFUSED),
         event("open", "session.open", START),
+        event("login", "session.refused", START, user="eve", reply_code=403),
     ]
     what = ("p", "r", "deny", "basic.publish", "/", "x", None)
     end = START + 79 * SECOND

@@ -64,6 +64,7 @@ def records() -> tuple[list[Usage], list[Event]]:
         *(event(f"by-the-broker-{number}", "denied", NOW, user="bob", **refused) for number in range(4)),
         event("shadow", "shadow", NOW, user="bob", policy="s", rule=HOSTILE, **refused),
         event("open", "session.open", NOW, user="bob", vhost="/"),
+        event("login", "session.refused", NOW, user=HOSTILE, session="s", reply_code=403, reason=HOSTILE),
         event("queue", "topology", NOW, operation="queue.declare", vhost="/", queue=HOSTILE),
     ]
     return used, happened

@@ -10,6 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsPartialSuccess,
+    ExportLogsServiceResponse,
+)
 
 from amqpgate.config import Otlp, parse
 from amqpgate.logs import about
@@ -100,6 +105,51 @@ def test_what_is_refused_twice_is_counted() -> None:
         shipper.take(line("one"))
         eventually(lambda: since(before).get("refused") == 1)
         assert len(collector.requests) == 2
+
+
+def test_what_a_collector_rejects_is_counted_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    before = outcomes()
+    answer = ExportLogsServiceResponse(partial_success=ExportLogsPartialSuccess(rejected_log_records=2))
+    with Collector() as collector, shipping(settings(collector)) as shipper:
+        collector.answers.append((200, {}, answer.SerializeToString()))
+        for _ in range(5):
+            shipper.take(line("one"))
+        eventually(lambda: since(before) == {"sent": 3, "refused": 2})
+    assert "log lines are not taken by" in caplog.text
+    assert "it says that it rejects them" in caplog.text
+
+
+def test_what_is_too_large_is_halved() -> None:
+    before = outcomes()
+    with Collector() as collector, shipping(settings(collector)) as shipper:
+        collector.most = 2000
+        for number in range(100):
+            shipper.take(line("line %d", number))
+        shipper.take(line("x" * 3000))
+        shipper.close(20)
+        assert since(before) == {"sent": 100, "refused": 1}
+        assert [text for text, _, _ in collector.lines()] == [f"line {number}" for number in range(100)]
+
+
+def test_a_collector_is_left_alone_for_as_long_as_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, asked = outcomes(), list[float | None]()
+    wait = threading.Event.wait
+
+    def waited(self: threading.Event, timeout: float | None = None) -> bool:
+        if threading.current_thread().name == "otlp logs" and timeout is not None:
+            asked.append(timeout)
+            return False
+        return wait(self, timeout)
+
+    monkeypatch.setattr(threading.Event, "wait", waited)
+    with Collector() as collector, shipping(settings(collector)) as shipper:
+        collector.answers += [(429, {"Retry-After": "30"}, b"")]
+        shipper.take(line("one"))
+        eventually(lambda: since(before) == {"sent": 1})
+        collector.answers += [(503, {"Retry-After": "9999"}, b""), (503, {}, b"")]
+        shipper.take(line("two"))
+        eventually(lambda: since(before) == {"sent": 1, "refused": 1})
+    assert asked == [30, 60]
 
 
 def test_what_waits_at_the_end_is_sent() -> None:

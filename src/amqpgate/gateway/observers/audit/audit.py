@@ -144,22 +144,13 @@ class AuditTrail:
         self.book.clear()
         for meter in book:
             try:
-                self._sum(meter, offset)
+                _sum(self.log, meter, self._since, offset)
             except Exception:
                 # That row, and no other.
                 FAULTS.caught("audit", "the sums of a window")
                 self.log.lose("usage")
         self._hand_over(now, is_last=is_last)
         self._since = now
-
-    def _sum(self, meter: Meter, offset: float) -> None:
-        count, byte_count, first, last, largest = meter.read()
-        row = meter.row
-        assert isinstance(row, AuditRow)
-        if count:
-            messages = count if row.operation in MESSAGES else 0
-            first = max(first + offset, self._since)
-            self.log.usage(row, count, messages, byte_count, first, max(first, last + offset), largest)
 
     def _hand_over(self, now: float, *, is_last: bool) -> None:
         """What is not handed over now is with the next window."""
@@ -285,3 +276,14 @@ class AuditTrail:
         """An operator has done something, such as ``reload``; ``detail`` says with what, and who it was."""
         told = json_of({"action": action, **detail})
         self.log.event(None, "admin", policy_digest=self.digest, detail=told)
+
+
+def _sum(log: AuditLog, meter: Meter, since: float, offset: float) -> None:
+    """Tell what a meter has counted since then; ``offset`` leads from the data path's clock to the time."""
+    count, byte_count, first, last, largest = meter.read()
+    row = meter.row
+    assert isinstance(row, AuditRow)
+    if count:
+        messages = count if row.operation in MESSAGES else 0
+        first = max(first + offset, since)
+        log.usage(row, count, messages, byte_count, first, max(first, last + offset), largest)

@@ -35,7 +35,7 @@ class RefusedLogin:
 
 
 @attrs.define
-class _Times:
+class _Alike:
     origin: Origin | None
     first: float
     last: float
@@ -53,7 +53,7 @@ class RefusedLogins:
     #: Those that had an event each.
     _told: int = attrs.field(default=0, init=False)
     #: By how, and of whom: user, virtual host, address, listener. None: of whom there was no room for.
-    _others: dict[tuple[object, ...] | None, tuple[RefusedLogin | None, _Times]] = attrs.field(
+    _others: dict[tuple[object, ...] | None, tuple[RefusedLogin | None, _Alike]] = attrs.field(
         factory=dict, init=False
     )
 
@@ -63,7 +63,7 @@ class RefusedLogins:
         how = attrs.evolve(refused, reason=refused.reason[:_MOST])
         if self._told < EACH:
             self._told += 1
-            _write(log, digest, how, _Times(origin, now, now, 1))
+            _write(log, digest, how, _Alike(origin, now, now, 1))
             return
         key: tuple[object, ...] | None = (how, origin.user, origin.vhost, origin.source, origin.listener)
         if key not in self._others and len(self._others) >= KINDS:
@@ -71,7 +71,7 @@ class RefusedLogins:
         if key not in self._others:
             # What a client says of itself is long.
             first = None if key is None else attrs.evolve(origin, client=None, tls=None)
-            self._others[key] = None if key is None else how, _Times(first, now, now)
+            self._others[key] = None if key is None else how, _Alike(first, now, now)
         self._others[key][1].add(now)
 
     def tell(self, log: AuditLog, digest: str) -> None:
@@ -82,7 +82,7 @@ class RefusedLogins:
         self._told = 0
 
 
-def _write(log: AuditLog, digest: str, how: RefusedLogin | None, times: _Times) -> None:
+def _write(log: AuditLog, digest: str, how: RefusedLogin | None, times: _Alike) -> None:
     detail: dict[str, object] = {"times": times.count}
     if times.count > 1:
         detail["last"] = datetime.fromtimestamp(times.last, UTC).isoformat()

@@ -87,7 +87,16 @@ def _items(body: bytes, count: int) -> list[tuple[int, str]]:
         items = json.loads(body)["items"]
         found = [next(iter(item.values())) for item in items]
         said = [(int(one["status"]), str((one.get("error") or {}).get("type", ""))) for one in found]
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError):
+    except (
+        ArithmeticError,
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        StopIteration,
+        RecursionError,
+    ):
+        # A status of 1e999 is infinite.
         raise NotTakenError("it answers with something else than _bulk does") from None
     if len(said) != count:
         raise NotTakenError(f"it answers for {len(said)} documents of {count}")

@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 import attrs
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
-    ExportLogsServiceRequest,
-    ExportLogsServiceResponse,
-)
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import (
     AnyValue,
     ArrayValue,
@@ -27,7 +23,7 @@ from amqpgate.config.audit_sinks import AuditOtlp
 from amqpgate.ocsf import OcsfEvent
 from amqpgate.telemetry.audit.outlets.receiver import Ready, Sent
 from amqpgate.telemetry.otlp.metrics import attributes
-from amqpgate.telemetry.otlp.post import Poster, resource_of
+from amqpgate.telemetry.otlp.post import Poster, rejected_lines, resource_of
 from amqpgate.values import define
 
 #: OTLP's numbers: what failed is a warning.
@@ -74,11 +70,7 @@ class OtlpReceiver:
         scope.scope.CopyFrom(InstrumentationScope(name=_SCOPE, version=__version__))
         of = ResourceLogs(resource=self.resource, scope_logs=[scope])
         answer = self.poster.post(ExportLogsServiceRequest(resource_logs=[of]).SerializeToString())
-        try:
-            lost = ExportLogsServiceResponse.FromString(answer).partial_success.rejected_log_records
-        except DecodeError:
-            lost = 0
-        rejected = min(max(lost, 0), len(records))
+        rejected = min(rejected_lines(answer), len(records))
         return Sent(len(records) - rejected, rejected, "it says that it rejects them")
 
     def ask(self) -> str:

@@ -59,7 +59,7 @@ def test_documents_are_events_of_ocsf_by_their_ids() -> None:
         assert len(receiver.requests) < 100
 
 
-@pytest.mark.parametrize("manner", [429, 500, 503, 401, 404, 302, "garbage", "closes", "forgets"])
+@pytest.mark.parametrize("manner", [429, 500, 503, 401, 404, 302, "garbage", "infinite", "closes", "forgets"])
 def test_what_is_not_taken_is_sent_again_and_there_once(
     manner: Manner, caplog: pytest.LogCaptureFixture
 ) -> None:
