@@ -172,6 +172,30 @@ def test_the_release_pushes_the_images_that_the_chart_asks_for() -> None:
     assert pushed == {f"tag=1.2.3{suffix}\n" for suffix in suffixes}
 
 
+def test_what_is_published_once_comes_after_what_can_be_pushed_again() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+
+    def before(name: str) -> set[str]:
+        needed = set(jobs[name].get("needs", ()))
+        return needed.union(*map(before, needed))
+
+    assert before("publish") == set(jobs) - {"publish"}
+    assert {"test", "version", "wheels", "sdist", "deb"} <= before("image") < before("chart")
+
+
+def test_the_release_pushes_the_chart_signed() -> None:
+    chart = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]["chart"]
+    run = "\n".join(step.get("run", "") for step in chart["steps"])
+    for words in (
+        "helm package helm/amqpgate",
+        'helm push "dist/amqpgate-',
+        "cosign sign --yes",
+        "oras push",
+    ):
+        assert words in run
+    assert (ROOT / "helm/artifacthub-repo.yml").is_file()
+
+
 def test_a_release_says_what_is_new_in_it_and_nothing_else() -> None:
     def notes(version: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

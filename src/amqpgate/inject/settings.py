@@ -70,7 +70,9 @@ class Injector:
     """What is put into pods, and where the webhook is served."""
 
     image: str = attrs.field(
-        default=f"amqpgate:{__version__}", validator=not_empty(), metadata=doc("image of the sidecar")
+        default=f"ghcr.io/amqpgate/amqpgate:{__version__}",
+        validator=not_empty(),
+        metadata=doc("image of the sidecar"),
     )
     image_pull_policy: PullPolicy | None = attrs.field(
         default=None, metadata=doc("when the image is pulled", default="as Kubernetes has it")

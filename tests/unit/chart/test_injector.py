@@ -24,7 +24,7 @@ def told(case: str, folder: Path) -> Injector:
 
 def test_its_settings(tmp_path: Path) -> None:
     settings = told("injector", tmp_path)
-    assert (settings.image, settings.sidecar) == ("registry.example.org/amqpgate:0.2.0", "native")
+    assert (settings.image, settings.sidecar) == ("registry.example.org/amqpgate/amqpgate:0.2.0", "native")
     assert (settings.on_error, settings.policies) == ("open", "default-policies")
     assert settings.variables == ("AMQP_URL", "BROKER_URL")
     assert settings.bind.port == 8443
