@@ -48,6 +48,7 @@ _UNMAPPED: Final = (
     *("policy", "rule", "policy_digest", "upstream_user", "amqp_version", "outcome", "bytes", "body_size"),
 )
 _JSON: Final = ("tls", "client", "arguments", "more_keys", "token", "properties", "headers", "detail")
+_ABOUT: Final = ("exchange", "routing_key", "queue", "destination", "vhost")
 #: The column that is left out.
 BODY: Final = "body"
 
@@ -126,11 +127,19 @@ def _common(sort: Sort, row: RecordRow, kind: str) -> OcsfEvent:
         count = max(cast("int", row["messages"]), cast("int", row["requests"]))
         end = _millis(cast("datetime", row["last"]))
         event |= {"count": count, "start_time": event["time"], "end_time": end}
+    event["message"] = row.get("reason") or _in_words(row, kind)
     if row.get("reason"):
-        event["status_detail"] = event["message"] = row["reason"]
+        event["status_detail"] = row["reason"]
     if row.get("reply_code") is not None:
         event["status_code"] = str(row["reply_code"])
     return event
+
+
+def _in_words(row: RecordRow, kind: str) -> str:
+    """What people read where lists of events have one column."""
+    about = [f"{name.replace('_', ' ')} '{row[name]}'" for name in _ABOUT if row.get(name)]
+    by = f"by '{row['user']}'" if row["user"] else ""
+    return " ".join(filter(None, [f"{kind}:", cast("str | None", row["operation"]) or "", *about, by]))
 
 
 def _status(row: RecordRow, kind: str) -> OcsfEvent:

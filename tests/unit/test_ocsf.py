@@ -102,6 +102,8 @@ def test_messages() -> None:
     assert (sent["class_uid"], sent["activity_id"], sent["count"]) == (6005, 5, 60)
     assert (sent["database"]["name"], sent["table"]["name"]) == ("/", "orders")
     assert sent["end_time"] - sent["start_time"] == 10_000
+    words = "usage: basic.publish exchange 'orders' routing key 'a.b' vhost '/' by"
+    assert sent["message"].startswith(words)
     got = told(usage("2", START, 6, operation="basic.deliver", verdict=None, queue="q"))
     assert (got["activity_id"], got["table"]["name"], got["status"]) == (1, "q", "Success")
     assert told(usage("3", START, 6, verdict="deny"))["status"] == "Failure"
