@@ -197,6 +197,33 @@ def test_policies_are_found_by_what_they_say(shown: Shown) -> None:
     expect(cards).to_have_count(3)
 
 
+def test_all_views_are_searched_at_once(shown: Shown, connection: pika.BlockingConnection) -> None:
+    key = f"refund.find{time.monotonic_ns()}"
+    channel = connection.channel()
+    channel.basic_publish("amq.topic", "order", b"x")
+    channel.basic_publish("amq.topic", key, b"x")
+    shown.view("Overview")
+    shown.page.keyboard.press("/")
+    window = shown.page.get_by_role("dialog", name="Search in all views")
+    expect(window.get_by_role("searchbox")).to_be_focused()
+    window.get_by_role("searchbox").fill("gue")
+    expect(window.get_by_role("link", name="sessions whose user begins so")).to_be_visible()
+    window.get_by_role("searchbox").fill("no such thing")
+    expect(window).to_contain_text("Nothing is called so.")
+    window.get_by_role("searchbox").fill("NO-refunds")
+    expect(window.get_by_role("link", name="policies")).to_be_visible()
+    window.get_by_role("searchbox").fill(key)
+    expect(window.locator("#found li").filter(has_text="denials")).to_contain_text("1")
+    window.get_by_role("searchbox").fill("amq.top")
+    window.get_by_role("link", name="edges of the graph").click()
+    expect(shown.page.locator("#graph-form").get_by_label("Containing")).to_have_value("amq.top")
+    shown.view("History")
+    shown.page.keyboard.press("/")
+    window.get_by_role("searchbox").fill(key)
+    window.get_by_role("link", name="denials").press("Enter")
+    expect(shown.page.locator("#denials-list li")).to_have_count(1)
+
+
 def test_a_session_is_found_by_keyboard_and_closed(shown: Shown, gateway: Gateway) -> None:
     mine = parameters(gateway.port)
     mine.client_properties = {"connection_name": HOSTILE}

@@ -78,15 +78,18 @@ export function enter(query) {
 }
 form.addEventListener("submit", (event) => event.preventDefault());
 
+// Whether it has these small letters in any of its names.
+export const has = (decision, text) =>
+  [decision.session, decision.user, decision.vhost, decision.client, decision.operation, decision.exchange, decision.queue, decision.routing_key, decision.policy, decision.rule]
+    .join("\n").toLowerCase().includes(text);
+
 function draw() {
   const kind = form.elements.kind.value;
   const text = form.elements.text.value.toLowerCase();
   const wanted = grouped().filter(
     (decision) =>
       (!kind || decision.kind === kind) &&
-      (!text ||
-        [decision.session, decision.user, decision.vhost, decision.client, decision.operation, decision.exchange, decision.queue, decision.routing_key, decision.policy, decision.rule]
-          .join("\n").toLowerCase().includes(text)),
+      (!text || has(decision, text)),
   );
   const first = wanted.findIndex((decision) => decision.keys.includes(chosen));
   if (first > 0) wanted.unshift(...wanted.splice(first, 1));

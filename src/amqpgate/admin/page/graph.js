@@ -45,6 +45,14 @@ function denied(decisions) {
   return [...found.values()];
 }
 
+// `#graph?text=orders`, from a search.
+export function enter(query) {
+  const field = byId("graph-form").elements.text;
+  if (!query.size) return;
+  field.value = query.get("text") ?? "";
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
 onChosen(() => answer && drawBrokers());
 byId("graph-again").addEventListener("click", () => ask().catch(() => {}));
 

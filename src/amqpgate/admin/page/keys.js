@@ -1,6 +1,7 @@
 // Keys of the whole page: `/` searches, `?` shows the keys, `g` and a letter goes to a view.
 
 import { byId } from "./dom.js";
+import { find } from "./find.js";
 
 const VIEWS = { o: "overview", h: "history", s: "sessions", d: "denials", p: "policies", g: "graph", t: "tap" };
 // Milliseconds between `g` and its letter.
@@ -28,10 +29,9 @@ addEventListener("keydown", (event) => {
 
 function search(event) {
   const field = document.querySelector("[data-view]:not([hidden]) .filters :is(input[type=search], input:not([type]))");
-  // Where there is nothing to search, one searches sessions.
-  if (!field) go("sessions");
   event.preventDefault();
-  (field ?? byId("sessions-form").elements.user).select();
+  if (field) field.select();
+  else find();
 }
 
 byId("keys-open").addEventListener("click", () => byId("keys").showModal());

@@ -38,7 +38,8 @@ export function heard(name, event, again) {
   if (name === "policies") again();
 }
 
-function fits(policy, text) {
+// Whether it has these small letters in its names, or its rules'.
+export function has(policy, text) {
   const words = [policy.name, policy.kind, policy.mode, policy.file, ...policy.rules.flatMap((rule) => [rule.id, rule.effect, ...rule.operations])];
   return words.join("\n").toLowerCase().includes(text);
 }
@@ -46,7 +47,7 @@ function fits(policy, text) {
 function draw() {
   const all = answer.policies;
   const text = form.elements.text.value.toLowerCase();
-  const cards = all.filter((policy) => fits(policy, text));
+  const cards = all.filter((policy) => has(policy, text));
   setText(byId("policies-count"), text ? `${cards.length} of ${plural(all.length, "policy", "policies")}` : plural(all.length, "policy", "policies"));
   const place = byId("policies-list");
   sync(
