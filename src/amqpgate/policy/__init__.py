@@ -26,7 +26,13 @@ from amqpgate.policy.engine.operations import (
     TokenIdentity,
 )
 from amqpgate.policy.engine.rules import Verdict
-from amqpgate.policy.engine.verdicts import Admission, SessionPolicy, denial_code, denial_text
+from amqpgate.policy.engine.verdicts import (
+    DENIED,
+    DENIED_CONNECTIONS,
+    Admission,
+    SessionPolicy,
+    denial_text,
+)
 from amqpgate.policy.engine.weights import by_weight
 from amqpgate.policy.kinds.access import SessionAccess
 from amqpgate.policy.kinds.compatibility import Compatibility
@@ -40,6 +46,8 @@ from amqpgate.policy.loader import Source, build, load_folder
 from amqpgate.policy.policy_set import PolicySet, SelectedPolicies
 
 __all__ = [
+    "DENIED",
+    "DENIED_CONNECTIONS",
     "OPERATIONS",
     "Admission",
     "Choice",
@@ -71,7 +79,6 @@ __all__ = [
     "Verdict",
     "build",
     "by_weight",
-    "denial_code",
     "denial_text",
     "load_folder",
 ]

@@ -38,7 +38,6 @@ from amqpgate.policy import (
     SelectedPolicies,
     SessionDeniedError,
     SharedLimit,
-    denial_code,
     denial_text,
 )
 from amqpgate.values import define, frozen
@@ -158,8 +157,7 @@ class ConnectionPolicies:
                 return None
         else:
             text = denial_text(operation, verdict)
-            code = denial_code(operation)
-            self.reports.denied(verdict, operation, session, text, reply_code=code)
+            self.reports.denied(verdict, operation, session, text)
         self.selected.note(principal, access)
         if self.audit is not None:
             self.audit.denied(session, principal, selected.policies, verdict, operation)

@@ -30,7 +30,7 @@ from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.session.compatibility import Adapted
 from amqpgate.gateway.session.operation_limits import Happened, Turn
 from amqpgate.gateway.session.publish_denial import HeldPublish
-from amqpgate.policy import Operation, Peek, SharedLimit, Verdict, denial_code
+from amqpgate.policy import Operation, Peek, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.telemetry.faults import FAULTS
@@ -94,13 +94,6 @@ class Denial:
     is_limit: bool = False
     #: Whether the client's channel, or its connection, is closed for it.
     closes: bool = True
-
-    @property
-    def reply_code(self) -> int | None:
-        """What the client is told; None: nothing that has one."""
-        if self.closes:
-            return denial_code(self.operation)
-        return 403 if self.verdict.on_denied == "return" else None
 
 
 @frozen

@@ -69,8 +69,12 @@ DEFAULT_EXCHANGE: Final = "amq.default"
 #: of 255 bytes each.
 MOST_ADMITTED: Final = 64
 
-#: What is denied of these closes the connection, or would: 530 (AMQP 0-9-1, section 1.2).
-_OF_CONNECTIONS: Final = frozenset({"connection.open", "connection.update-secret", "channel.open"})
+#: The reply code by which a channel is closed where an operation is denied; and that of what closes the
+#: connection, or would (AMQP 0-9-1, section 1.2).
+DENIED: Final = 403
+DENIED_CONNECTIONS: Final[Mapping[str, int]] = dict.fromkeys(
+    ("connection.open", "connection.update-secret", "channel.open"), 530
+)
 
 #: Exchanges of one declare that are judged each for itself.
 _MOST_EXCHANGES: Final = 4
@@ -320,11 +324,6 @@ def _texts(arguments: Mapping[str, object], name: str) -> list[str]:
     """The names or keys that an argument gives. RabbitMQ rejects the declare where it is of another type."""
     texts = (text_of(value) for value in every(arguments, name))
     return list(dict.fromkeys(text for text in texts if text is not None))
-
-
-def denial_code(operation: Operation) -> int:
-    """The reply code by which a channel, or the connection, is closed where it is denied."""
-    return 530 if operation.name in _OF_CONNECTIONS else 403
 
 
 def denial_text(operation: Operation, verdict: Verdict) -> str:

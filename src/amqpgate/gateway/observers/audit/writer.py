@@ -14,7 +14,15 @@ from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kin
 from amqpgate.gateway.observers.audit.limits import LimitCounts
 from amqpgate.gateway.observers.audit.messages import CapturedKind
 from amqpgate.gateway.observers.audit.rows import Rows
-from amqpgate.policy import Operation, PolicySet, Principal, Verdict, denial_code, denial_text
+from amqpgate.policy import (
+    DENIED,
+    DENIED_CONNECTIONS,
+    Operation,
+    PolicySet,
+    Principal,
+    Verdict,
+    denial_text,
+)
 from amqpgate.policy.kinds.audit import NOT_AUDITED, AuditDecision, SessionAudit
 from amqpgate.records import EventKind, Origin
 from amqpgate.telemetry.audit.log import AuditLog
@@ -84,7 +92,7 @@ class AuditWriter:
         self.event(
             "denied",
             kind,
-            reply_code=denial_code(operation) if closes else None,
+            reply_code=DENIED_CONNECTIONS.get(operation.name, DENIED) if closes else None,
             reason=denial_text(operation, verdict),
             body_size=None if operation.content is None else operation.content.body_size,
             detail=None if closes else json_of({"on_denied": verdict.on_denied}),

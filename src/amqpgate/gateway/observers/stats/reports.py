@@ -6,6 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -19,7 +20,7 @@ from amqpgate.gateway.observers.stats.labelled import LabelledTotals
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.session import Session
 from amqpgate.logs import about, without_passwords
-from amqpgate.policy import Operation, Principal, SharedLimit, Verdict
+from amqpgate.policy import DENIED, DENIED_CONNECTIONS, Operation, Principal, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.kinds.compatibility import COMPATIBILITY
 from amqpgate.telemetry.answers import JSON
@@ -61,14 +62,19 @@ class Reports:
         session: str,
         text: str,
         *,
-        reply_code: int | None = None,
+        closes: bool = True,
         upstream: str | None = None,
     ) -> None:
-        """A policy denies one; ``text`` is what the client reads, and ``upstream`` the cluster's name."""
+        """A policy denies one; ``text`` is what the client reads, ``upstream`` the cluster's name, and
+        ``closes`` whether its channel, or its connection, is closed for it."""
         self.metrics.denied(verdict.policy or "", verdict.rule)
         self.decisions.denied(verdict, operation, session, text)
         if not self.lines.has_line(time.monotonic(), verdict.name, operation.principal.user):
             return
+        code = None
+        if closes or verdict.on_denied == "return":
+            code = DENIED_CONNECTIONS.get(operation.name, DENIED)
+        named = zip(_OBJECTS, _objects(operation), strict=True)
         log.info(
             "denied: %s by %s/%s: user %r, vhost %r%s%s",
             operation.name,
@@ -76,9 +82,9 @@ class Reports:
             verdict.rule,
             operation.principal.user,
             operation.principal.vhost,
-            _objects(operation),
+            "".join([f", {what} {name!r}" for what, name in named if name is not None]),
             "" if verdict.about is None else _leading(verdict.about),
-            extra=_about(operation, verdict, session, reply_code, upstream),
+            extra=_about(operation, verdict, session, code, upstream),
         )
 
     @contained("decisions", None)
@@ -176,6 +182,11 @@ class Reports:
         self.decisions.limited(limit)
 
 
+#: What an operation is about, of what it has.
+_OBJECTS: Final = ("exchange", "destination", "routing key", "queue")
+_objects: Final = attrgetter("exchange", "destination", "routing_key", "queue")
+
+
 def _about(
     operation: Operation,
     verdict: Verdict,
@@ -219,17 +230,6 @@ def _of(
         upstream=upstream,
         reply_code=reply_code,
     )
-
-
-def _objects(operation: Operation) -> str:
-    """What an operation is about, of what it has."""
-    said = (
-        ("exchange", operation.exchange),
-        ("destination", operation.destination),
-        ("routing key", operation.routing_key),
-        ("queue", operation.queue),
-    )
-    return "".join(f", {what} {name!r}" for what, name in said if name is not None)
 
 
 def _leading(operation: Operation) -> str:

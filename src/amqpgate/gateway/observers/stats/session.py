@@ -95,7 +95,7 @@ class StatsObserver(SessionObserver):
             denial.operation,
             session.id,
             denial.text,
-            reply_code=denial.reply_code,
+            closes=denial.closes,
             upstream=session.facts.cluster or None,
         )
         if reports.labelled is not None:

@@ -6,6 +6,7 @@ import io
 import json
 import math
 
+import attrs
 import pytest
 
 from amqpgate.gateway.observers.stats.bindings import Bindings
@@ -97,6 +98,7 @@ def test_it_leads_nowhere(policy_set: PolicySet, caplog: pytest.LogCaptureFixtur
         ("operation", "queue.purge"),
         ("queue", "q"),
         ("rule", "default"),
+        ("reply_code", 403),
     ]
 
 
@@ -107,9 +109,22 @@ def test_a_line_says_what_the_client_was_told_and_whose_broker_it_is(
     operation = Operation(BOB, "queue.purge", queue="q")
     with caplog.at_level("INFO", "amqpgate"):
         verdict = policy_set.decide(operation)
-        reports.denied(verdict, operation, "s", "why", reply_code=403, upstream="rabbit")
+        reports.denied(verdict, operation, "s", "why", upstream="rabbit")
     said = json.loads(JsonHandler(io.StringIO()).format(caplog.records[0]))
     assert (said["reply_code"], said["upstream"]) == (403, "rabbit")
+
+
+def test_what_closes_nothing_has_no_reply_code(
+    policy_set: PolicySet, caplog: pytest.LogCaptureFixture
+) -> None:
+    reports = Reports(Metrics(lambda: None), Decisions(Events()), Bindings())
+    opening = Operation(BOB, "channel.open")
+    with caplog.at_level("INFO", "amqpgate"):
+        verdict = policy_set.decide(Operation(BOB, "queue.purge", queue="q"))
+        reports.denied(verdict, opening, "s", "why")
+        reports.denied(attrs.evolve(verdict, rule="other"), opening, "s", "why", closes=False)
+    codes = [json.loads(JsonHandler(io.StringIO()).format(one)).get("reply_code") for one in caplog.records]
+    assert codes == [530, None]
 
 
 def test_a_flood_of_denials_fills_no_log(policy_set: PolicySet, caplog: pytest.LogCaptureFixture) -> None:
