@@ -17,7 +17,9 @@ from amqpgate.telemetry.audit.log import AuditLog
 
 
 @attrs.define
-class _Times:
+class Occurrences:
+    """How often something has happened, and when first and last, in epoch seconds."""
+
     first: float
     last: float
     count: int = 0
@@ -32,12 +34,12 @@ class LimitCounts:
     """Of one gateway. Bounded by the sessions that there have been in a window, and their limits."""
 
     #: None: a connection that is no session yet.
-    _done: dict[tuple[Origin | None, SharedLimit, str], _Times] = attrs.field(factory=dict)
+    _done: dict[tuple[Origin | None, SharedLimit, str], Occurrences] = attrs.field(factory=dict)
 
     def note(self, origin: Origin | None, limit: SharedLimit, what: str) -> None:
         """A limit ``delayed`` or ``refused``, or would have; or a session ``waited`` a second for it."""
         now = time.time()
-        self._done.setdefault((origin, limit, what), _Times(now, now)).add(now)
+        self._done.setdefault((origin, limit, what), Occurrences(now, now)).add(now)
 
     def tell(self, log: AuditLog, digest: str) -> None:
         """The window is over."""

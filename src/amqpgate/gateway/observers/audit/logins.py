@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 
 from amqpgate.gateway.observers.audit.columns import json_of
+from amqpgate.gateway.observers.audit.limits import Occurrences
 from amqpgate.records import Origin
 from amqpgate.telemetry.audit.log import AuditLog
 from amqpgate.values import frozen
@@ -34,18 +35,6 @@ class RefusedLogin:
     reason: str
 
 
-@attrs.define
-class _Alike:
-    origin: Origin | None
-    first: float
-    last: float
-    count: int = 0
-
-    def add(self, now: float) -> None:
-        """Once more."""
-        self.last, self.count = now, self.count + 1
-
-
 @attrs.define(eq=False)
 class RefusedLogins:
     """Of one gateway, in the window that is open."""
@@ -53,8 +42,8 @@ class RefusedLogins:
     #: Those that had an event each.
     _told: int = attrs.field(default=0, init=False)
     #: By how, and of whom: user, virtual host, address, listener. None: of whom there was no room for.
-    _others: dict[tuple[object, ...] | None, tuple[RefusedLogin | None, _Alike]] = attrs.field(
-        factory=dict, init=False
+    _others: dict[tuple[object, ...] | None, tuple[RefusedLogin | None, Origin | None, Occurrences]] = (
+        attrs.field(factory=dict, init=False)
     )
 
     def note(self, log: AuditLog, digest: str, origin: Origin, refused: RefusedLogin) -> None:
@@ -63,7 +52,7 @@ class RefusedLogins:
         how = attrs.evolve(refused, reason=refused.reason[:_MOST])
         if self._told < EACH:
             self._told += 1
-            _write(log, digest, how, _Alike(origin, now, now, 1))
+            _write(log, digest, how, origin, Occurrences(now, now, 1))
             return
         key: tuple[object, ...] | None = (how, origin.user, origin.vhost, origin.source, origin.listener)
         if key not in self._others and len(self._others) >= KINDS:
@@ -71,25 +60,27 @@ class RefusedLogins:
         if key not in self._others:
             # What a client says of itself is long.
             first = None if key is None else attrs.evolve(origin, client=None, tls=None)
-            self._others[key] = None if key is None else how, _Alike(first, now, now)
-        self._others[key][1].add(now)
+            self._others[key] = None if key is None else how, first, Occurrences(now, now)
+        self._others[key][2].add(now)
 
     def tell(self, log: AuditLog, digest: str) -> None:
         """The window is over."""
-        for how, times in self._others.values():
-            _write(log, digest, how, times)
+        for how, origin, times in self._others.values():
+            _write(log, digest, how, origin, times)
         self._others.clear()
         self._told = 0
 
 
-def _write(log: AuditLog, digest: str, how: RefusedLogin | None, times: _Alike) -> None:
+def _write(
+    log: AuditLog, digest: str, how: RefusedLogin | None, origin: Origin | None, times: Occurrences
+) -> None:
     detail: dict[str, object] = {"times": times.count}
     if times.count > 1:
         detail["last"] = datetime.fromtimestamp(times.last, UTC).isoformat()
     if how is not None and how.upstream is not None:
         detail["upstream"] = how.upstream
     log.event(
-        times.origin,
+        origin,
         "session.refused",
         times.first,
         outcome="refused",
