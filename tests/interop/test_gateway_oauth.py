@@ -15,6 +15,7 @@ import pika.exceptions
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from tests.support.audit import records, setting
 from tests.support.client_0_10 import Client010, Closed
 from tests.support.inprocess import InProcess, eventually, serving
 from tests.support.oidc import AUDIENCE, OidcProvider, oidc_provider
@@ -29,6 +30,7 @@ listeners:
 upstreams: [{{name: broker, host: 127.0.0.1, port: {port}{upstream}}}]
 policies: policies
 watchPolicies: false
+{more}
 """
 BOB = """
 apiVersion: amqpgate.io/v1alpha1
@@ -56,11 +58,13 @@ class Site:
     folder: Path
 
     @contextlib.contextmanager
-    def gateway(self, policies: str = BOB, *, oauth: str = "", upstream: str = "") -> Iterator[InProcess]:
+    def gateway(
+        self, policies: str = BOB, *, oauth: str = "", upstream: str = "", more: str = ""
+    ) -> Iterator[InProcess]:
         (self.folder / "policies").mkdir(exist_ok=True)
         (self.folder / "policies" / "policies.yaml").write_text(policies)
         said = f"{{issuer: '{self.issuer.issuer}', audience: [{AUDIENCE}], clockSkew: 0s{oauth}}}"
-        text = SETTINGS.format(oauth=said, port=self.rabbitmq.port, upstream=upstream)
+        text = SETTINGS.format(oauth=said, port=self.rabbitmq.port, upstream=upstream, more=more)
         with serving(text, folder=self.folder) as running:
             yield running
 
@@ -182,6 +186,21 @@ def test_whom_neither_takes(site: Site) -> None:
                 pass
         with client(running, token):
             assert users(running) == ["bob"]
+
+
+def test_a_wrong_token_is_an_event(site: Site) -> None:
+    """Whom it claims to be, and why not, and nothing of the token."""
+    audit, token = site.folder / "audit", site.issuer.token("bob", "another")
+    with (
+        site.gateway(more=setting(audit, 0.2)) as running,
+        pytest.raises(pika.exceptions.ProbableAuthenticationError),
+        client(running, token, "eve"),
+    ):
+        pass
+    (refused,) = [one for one in records(audit, "events") if one["kind"] == "session.refused"]
+    assert (refused["user"], refused["listener"], refused["reply_code"]) == ("eve", "main", 403)
+    assert "aud" in str(refused["reason"])
+    assert not any(part in str(refused) for part in token.split("."))
 
 
 @pytest.mark.parametrize("connections", ["own", "pooled"])
