@@ -1,7 +1,7 @@
 """``amqpgate doctor``: what a gateway with these settings would meet on this machine, tried for real.
 
-``doctor_machine`` looks at this machine, ``doctor_peers`` asks whom the gateway talks to; a *diagnosis* is
-what one look saw, and what helps.
+``doctor_machine`` looks at this machine, ``doctor_peers`` and ``doctor_issuers`` ask whom the gateway talks
+to; a *diagnosis* is what one look saw, and what helps.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SIGNS: Final = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(config: Path, timeout: float, as_json: bool) -> None:
     """Try all that a gateway with these settings needs: files, ports, limits of the system, certificates,
-    brokers, Redis, the collector of traces.
+    brokers, issuers of tokens, Redis, collectors, receivers of audit records.
 
     Brokers are greeted, and logged in to where the settings have a login. Nothing is changed or left behind.
     A gateway that runs already may go on.
@@ -82,10 +82,12 @@ def doctor(config: Path, timeout: float, as_json: bool) -> None:
 
 
 def _looked(settings: Settings, timeout: float) -> Iterator[Diagnosis]:
+    from amqpgate.cli.doctor_issuers import issuers_of
     from amqpgate.cli.doctor_machine import machine_of
     from amqpgate.cli.doctor_peers import peers_of
 
     yield from machine_of(settings)
+    yield from issuers_of(settings, timeout)
     yield from peers_of(settings, timeout)
 
 

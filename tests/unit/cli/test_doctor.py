@@ -26,6 +26,7 @@ from amqpgate.cli import doctor_machine, main
 from amqpgate.config import parse
 from amqpgate.yamldoc import FolderPath
 from tests.support.embedded import embedded_broker
+from tests.support.oidc import AUDIENCE, oidc_provider
 from tests.support.otlp import Collector
 from tests.support.ports import free_port
 from tests.support.raw_answers import http as answer
@@ -133,6 +134,31 @@ def test_redis_and_the_collector_are_asked(tmp_path: Path) -> None:
             assert done.exit_code == 1
     finally:
         server.destroy()
+
+
+def test_issuers_of_tokens_are_asked_for_their_keys(tmp_path: Path) -> None:
+    """Once each, and only those whose tokens a listener takes."""
+    with embedded_broker() as (host, port), oidc_provider(tmp_path) as issuer:
+        url = f"amqp://{host}:{port}"
+        oauth = {"issuer": issuer.issuer, "audience": [AUDIENCE]}
+        what = f"issuer {issuer.issuer}"
+        listeners = [{"name": name, "bind": f"127.0.0.1:{free_port()}"} for name in ("a", "b")]
+        done, found = looked(settings_of(tmp_path, url, listeners=listeners, identity={"oauth": oauth}))
+        assert done.exit_code == 0, done.output
+        assert [one for one in found if one.startswith("issuer")] == [what]
+        assert found[what]["text"].startswith("keys for signatures: 1")
+        other = oauth | {"jwks": f"{issuer.issuer}/none"}
+        done, found = looked(settings_of(tmp_path, url, identity={"oauth": other}))
+        assert done.exit_code == 1
+        assert found[what]["text"] == f"{issuer.issuer}/none: answers with status 404"
+        assert "identity.oauth: jwks" in found[what]["remedy"]
+        issuer.stop()
+        done, found = looked(settings_of(tmp_path, url, identity={"oauth": oauth}))
+        assert found[what]["state"] == "bad"
+        other = oauth | {"jwksFile": str(tmp_path / "keys.json")}
+        (tmp_path / "keys.json").write_text("{}")
+        done, found = looked(settings_of(tmp_path, url, identity={"oauth": other}))
+        assert "jwksFile" in found[what]["remedy"]
 
 
 def test_who_takes_metrics_and_log_lines_is_asked(tmp_path: Path) -> None:

@@ -155,9 +155,13 @@ class Issuer:
         self.on_keys(self._holds)
         return self._age < self.oauth.refresh
 
+    async def fetched(self) -> KeySet:
+        """The keys that the issuer has now; nothing of them is kept. Raises `FetchError`, `KeysError`."""
+        return KeySet.read(await self._document())
+
     async def _read(self) -> None:
         try:
-            keys = KeySet.read(await self._document())
+            keys = await self.fetched()
         except (FetchError, KeysError) as error:
             held = self.oauth.keep_keys - self._age
             if held > 0:
