@@ -72,9 +72,10 @@ def test_numbers_have_colours_of_their_own() -> None:
     steps = {panel["title"]: panel["fieldConfig"]["defaults"]["thresholds"]["steps"] for panel in panels}
     red = {title for title, found in steps.items() if any(step["color"] == "red" for step in found)}
     assert red == {"Gateways ready", "Certificates expire in"}
-    # As the alerts have it: a warning from two weeks on, and it is critical from two days on.
-    seconds = [step["value"] for step in steps["Certificates expire in"]]
-    assert seconds == [None, 2 * 86400, 14 * 86400]
+    # The first is that of no number, too. As the alerts have it: a warning from two weeks on, critical from
+    # two days on, however long ago it has expired.
+    colours = [(step["color"], step["value"]) for step in steps["Certificates expire in"]]
+    assert colours == [("blue", None), ("red", -(10**10)), ("orange", 2 * 86400), ("green", 14 * 86400)]
 
 
 def test_no_plot_has_two_units_on_one_axis() -> None:
