@@ -89,6 +89,14 @@ def test_a_dot_on_the_plot_of_the_set_leads_to_its_trace() -> None:
     # What is said replaces all that the image says.
     assert f"--config.file={next(iter(mounts()['prometheus']))}" in words
     assert "--storage.tsdb.path=/prometheus" in words
+    # The trace is shown in Explore, which is an editor's, or a viewer's who may edit.
+    assert COMPOSE["services"]["grafana"]["environment"]["GF_USERS_VIEWERS_CAN_EDIT"] == "true"
+
+
+def test_rates_of_the_set_are_of_as_many_samples_as_grafana_thinks() -> None:
+    prometheus, _ = yaml.safe_load((EXAMPLE / "grafana/datasources.yaml").read_text())["datasources"]
+    asks = yaml.safe_load((EXAMPLE / "prometheus.yaml").read_text())["global"]["scrape_interval"]
+    assert prometheus["jsonData"]["timeInterval"] == asks
 
 
 @pytest.fixture
