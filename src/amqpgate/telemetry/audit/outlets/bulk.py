@@ -51,7 +51,7 @@ _PLAIN: Final = (
 
 
 @frozen
-class Answer:
+class Fate:
     """What became of one document."""
 
     #: 0 where nothing is known.
@@ -73,19 +73,19 @@ class BulkReceiver:
         return Ready(uid, "", _lines(action, {"@timestamp": event["time"], **event}))
 
     def send(self, records: Sequence[Ready]) -> Sent:
-        answers: Sequence[Answer] = self._created([one.data for one in records])
+        answers: Sequence[Fate] = self._created([one.data for one in records])
         for form in (_in_raw_data, _in_message):
             answers = self._once_more(form, records, answers)
         return _sent(records, answers)
 
-    def _created(self, documents: Sequence[bytes]) -> list[Answer]:
+    def _created(self, documents: Sequence[bytes]) -> list[Fate]:
         answer = self._asked("POST", f"{self.settings.index}/_bulk?{_FILTER}", documents)
         answer.check()
         return _answers(answer.body, len(documents))
 
     def _once_more(
-        self, form: Callable[[bytes], bytes], records: Sequence[Ready], answers: Sequence[Answer]
-    ) -> Sequence[Answer]:
+        self, form: Callable[[bytes], bytes], records: Sequence[Ready], answers: Sequence[Fate]
+    ) -> Sequence[Fate]:
         """What became of them, once those that do not fit were sent in that form."""
         places = [place for place, answer in enumerate(answers) if answer.status == _UNFIT]
         if not places:
@@ -96,7 +96,7 @@ class BulkReceiver:
             return answers
         except NotTakenError as error:
             # Of the others it is known, so this is told of these only.
-            made = [Answer(0, str(error))] * len(places)
+            made = [Fate(0, str(error))] * len(places)
         # Why it does not fit as it is says more than why it does not as text.
         found = {place: one for place, one in zip(places, made, strict=True) if one.status != _UNFIT}
         there = [place for place, one in found.items() if one.status in _THERE]
@@ -108,13 +108,13 @@ class BulkReceiver:
             )
         return [found.get(place, answer) for place, answer in enumerate(answers)]
 
-    def _in_parts(self, documents: Sequence[bytes]) -> list[Answer]:
+    def _in_parts(self, documents: Sequence[bytes]) -> list[Fate]:
         """As text they are longer."""
         try:
             return self._created(documents)
         except TooLargeError as error:
             if len(documents) == 1:
-                return [Answer(_TOO_LARGE, str(error))]
+                return [Fate(_TOO_LARGE, str(error))]
         middle = len(documents) // 2
         return self._in_parts(documents[:middle]) + self._in_parts(documents[middle:])
 
@@ -152,7 +152,7 @@ class BulkReceiver:
         """Nothing is open."""
 
 
-def _answers(body: bytes, count: int) -> list[Answer]:
+def _answers(body: bytes, count: int) -> list[Fate]:
     """In the order of the documents."""
     try:
         items = json.loads(body)["items"]
@@ -173,10 +173,10 @@ def _answers(body: bytes, count: int) -> list[Answer]:
     return said
 
 
-def _answer(item: Mapping[str, Mapping[str, str]]) -> Answer:
+def _answer(item: Mapping[str, Mapping[str, str]]) -> Fate:
     # Statuses are numbers; nothing is known of what it says.
     status, error = int(cast("int", item["status"])), str((item.get("error") or {}).get("type", ""))
-    return Answer(status, f"it answers {status} {on_one_line(error[:100])}".rstrip())
+    return Fate(status, f"it answers {status} {on_one_line(error[:100])}".rstrip())
 
 
 def _in_raw_data(data: bytes) -> bytes:
@@ -204,7 +204,7 @@ def _lines(action: bytes, document: Mapping[str, object]) -> bytes:
     return b"%b\n%b\n" % (action, said.encode())
 
 
-def _sent(records: Sequence[Ready], answers: Sequence[Answer]) -> Sent:
+def _sent(records: Sequence[Ready], answers: Sequence[Fate]) -> Sent:
     """Raises `NotUnderstoodError` where it takes none, and would not later."""
     written = sum(answer.status in _THERE for answer in answers)
     never: list[tuple[Ready, str]] = []
