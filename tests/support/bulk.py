@@ -1,12 +1,14 @@
 """A receiver of documents as OpenSearch is one, by `_bulk`: it keeps them, and can misbehave.
 
-What it checks and answers is OpenSearch's: lines that end, an action before each document, 409 for an id
-that is there, the status of each.
+What it checks and answers is what Elasticsearch 7.10 was seen to: lines that end, an action before each
+document, 409 for an id that is there, the status of each; 400 for each of an index that is closed, as for a
+document that does not fit the fields there are.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import socket
 import ssl
 import threading
@@ -17,6 +19,55 @@ from typing import Any, Self
 
 #: What it does with a request: a status, a name, or the statuses of documents by their ids.
 Manner = int | str | Callable[[str], int]
+
+#: What an index says of a document that it does not take: a status and the type of an error.
+Refusal = tuple[int, str]
+CLOSED: Refusal = (400, "index_closed_exception")
+UNFIT: Refusal = (400, "mapper_parsing_exception")
+NO_FIELD: Refusal = (400, "illegal_argument_exception")
+
+
+class Fields:
+    """A mapping that grows with what comes, as without a template, and refuses what does not fit it. Texts of
+    which the first looks like a date are dates."""
+
+    def __init__(self, most: int = 1000) -> None:
+        self.most = most
+        self.kinds: dict[str, str] = {}
+
+    def refuses(self, document: dict[str, Any]) -> Refusal | None:
+        found: dict[str, str] = {}
+        try:
+            self._look("", document, found)
+        except ValueError:
+            return UNFIT
+        if len(self.kinds | found) > self.most:
+            return NO_FIELD
+        self.kinds |= found
+        return None
+
+    def _look(self, path: str, value: object, found: dict[str, str]) -> None:
+        known = self.kinds.get(path) or found.get(path)
+        if isinstance(value, list):
+            for one in value:
+                self._look(path, one, found)
+        elif isinstance(value, dict):
+            if known not in (None, "object"):
+                raise ValueError(path)
+            found[path] = "object"
+            for name, one in value.items():
+                # Before a dot is the name of an object.
+                first, dot, rest = name.partition(".")
+                if not first.strip() or (dot and not rest):
+                    raise ValueError(name)
+                self._look(f"{path}.{first}", {rest: one} if dot else one, found)
+        elif value is not None:
+            is_date = isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None
+            kind = known or ("date" if is_date else "text" if isinstance(value, str) else "number")
+            fits = {"text": True, "date": is_date or not isinstance(value, str), "object": False}
+            if not fits.get(kind, not isinstance(value, str)):
+                raise ValueError(path)
+            found[path] = kind
 
 
 class BulkReceiver:
@@ -30,6 +81,8 @@ class BulkReceiver:
         self.always: Manner = 200
         self.most = 1 << 30
         self.pause = pause
+        #: What the index says of a document.
+        self.refuses: Callable[[dict[str, Any]], Refusal | None] = lambda document: None
         #: By index and id; and how often each id came.
         self.documents: dict[tuple[str, str], dict[str, Any]] = {}
         self.times: dict[str, int] = {}
@@ -120,11 +173,15 @@ class BulkReceiver:
                 status = status_of(number)
                 if (index, number) in self.documents:
                     status = 409
+                error = "some_exception"
+                # Documents are parsed before ids are looked up.
+                if (refusal := self.refuses(known)) is not None:
+                    status, error = refusal
                 item: dict[str, Any] = {"status": status}
                 if status == 201:
                     self.documents[index, number] = known
                 else:
-                    item["error"] = {"type": "some_exception", "reason": "hunter2"}
+                    item["error"] = {"type": error, "reason": "hunter2"}
                 items.append({"create": item})
         return {"errors": any("error" in item["create"] for item in items), "items": items}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import shlex
 from pathlib import Path
@@ -344,6 +345,13 @@ def test_the_picture_of_the_planes_names_what_there_is() -> None:
     }
     assert named <= rooms | of_gateway, named - rooms - of_gateway
     assert {"datapath", "gateway", "policy", "protocol", "wire", "bridge"} | of_gateway <= named
+
+
+def test_the_index_template_is_one() -> None:
+    (block,) = [text for kind, text in BLOCKS if kind == "console" and "_index_template" in text]
+    template = json.loads(block.partition("-d '")[2].rpartition("'")[0])
+    assert template["template"]["mappings"]["date_detection"] is False
+    assert {"@timestamp", "raw_data", "unmapped"} < set(template["template"]["mappings"]["properties"])
 
 
 def test_what_the_examples_name_exists() -> None:

@@ -2,29 +2,62 @@
 
 Each is *created* under its record's id: what was there already is answered with 409, so it is there once,
 however often it is sent.
+
+What clients choose is in documents: names, arguments, headers. An index makes fields of that, and refuses
+what does not fit those that it has: text where a number was first, more names of headers than it has fields
+for, a name with a NUL. Such a document is created as text, so that nobody keeps what they do out of the
+audit. An index that is closed, and an alias that leads nowhere, answer 400 to each document, too: where none
+is taken, none is known to be at fault, and `Sending` finds out.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 from urllib.parse import urlsplit
 
 from amqpgate.config.audit_sinks import AuditOpenSearch
 from amqpgate.errors import ConfigError
-from amqpgate.logs import on_one_line
+from amqpgate.logs import RECURRING, on_one_line
 from amqpgate.ocsf import OcsfEvent
 from amqpgate.telemetry.audit.outlets.receiver import Ready, Sent
-from amqpgate.telemetry.http_request import HttpAnswer, NotTakenError, ask
+from amqpgate.telemetry.http_request import (
+    HttpAnswer,
+    NotTakenError,
+    NotUnderstoodError,
+    TooLargeError,
+    ask,
+)
 from amqpgate.values import frozen
+
+log = logging.getLogger(__name__)
 
 #: Of an answer, what is read.
 _FILTER: Final = "filter_path=errors,items.*.status,items.*.error.type"
-#: It is there: now, or already. It never will be: the document does not fit the index.
+#: It is there: now, or already. It is not, and will not be as it is: so say indices that a document does not
+#: fit, and those that take none.
 _THERE: Final = frozenset({200, 201, 409})
-_NEVER: Final = 400
+_UNFIT: Final = 400
+_TOO_LARGE: Final = 413
+_NEVER: Final = frozenset({_UNFIT, _TOO_LARGE})
+#: Of an event, what no client chooses: it fits wherever another event does.
+_PLAIN: Final = (
+    *("@timestamp", "time", "start_time", "end_time", "count", "metadata"),
+    *("category_uid", "class_uid", "activity_id", "type_uid", "severity_id", "status_id", "status"),
+)
+
+
+@frozen
+class Fate:
+    """What became of one document."""
+
+    #: 0 where nothing is known.
+    status: int
+    #: The type of the error: its reason may have what is in the document.
+    why: str
 
 
 @frozen
@@ -36,16 +69,54 @@ class BulkReceiver:
     def ready(self, event: OcsfEvent) -> Ready:
         """Two lines. Data streams need `@timestamp`."""
         uid = cast("dict[str, str]", event["metadata"])["uid"]
-        action = json.dumps({"create": {"_id": uid}}, separators=(",", ":"))
-        said = json.dumps(
-            {"@timestamp": event["time"], **event}, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
-        return Ready(uid, "", f"{action}\n{said}\n".encode())
+        action = json.dumps({"create": {"_id": uid}}, separators=(",", ":")).encode()
+        return Ready(uid, "", _lines(action, {"@timestamp": event["time"], **event}))
 
     def send(self, records: Sequence[Ready]) -> Sent:
-        answer = self._asked("POST", f"{self.settings.index}/_bulk?{_FILTER}", [one.data for one in records])
+        answers: Sequence[Fate] = self._created([one.data for one in records])
+        for form in (_in_raw_data, _in_message):
+            answers = self._once_more(form, records, answers)
+        return _sent(records, answers)
+
+    def _created(self, documents: Sequence[bytes]) -> list[Fate]:
+        answer = self._asked("POST", f"{self.settings.index}/_bulk?{_FILTER}", documents)
         answer.check()
-        return _sent(records, _items(answer.body, len(records)))
+        return _answers(answer.body, len(documents))
+
+    def _once_more(
+        self, form: Callable[[bytes], bytes], records: Sequence[Ready], answers: Sequence[Fate]
+    ) -> Sequence[Fate]:
+        """What became of them, once those that do not fit were sent in that form."""
+        places = [place for place, answer in enumerate(answers) if answer.status == _UNFIT]
+        if not places:
+            return answers
+        try:
+            made = self._in_parts([form(records[place].data) for place in places])
+        except NotUnderstoodError:
+            return answers
+        except NotTakenError as error:
+            # Of the others it is known, so this is told of these only.
+            made = [Fate(0, str(error))] * len(places)
+        # Why it does not fit as it is says more than why it does not as text.
+        found = {place: one for place, one in zip(places, made, strict=True) if one.status != _UNFIT}
+        there = [place for place, one in found.items() if one.status in _THERE]
+        if there:
+            log.warning(
+                "audit: %d records do not fit the index of %s, and are there as text: %s (the first is %s)",
+                *(len(there), self.settings.NAME, answers[there[0]].why, records[there[0]].id),
+                extra=RECURRING,
+            )
+        return [found.get(place, answer) for place, answer in enumerate(answers)]
+
+    def _in_parts(self, documents: Sequence[bytes]) -> list[Fate]:
+        """As text they are longer."""
+        try:
+            return self._created(documents)
+        except TooLargeError as error:
+            if len(documents) == 1:
+                return [Fate(_TOO_LARGE, str(error))]
+        middle = len(documents) // 2
+        return self._in_parts(documents[:middle]) + self._in_parts(documents[middle:])
 
     def ask(self) -> str:
         """What it says of itself. Whether the login may create documents is known when it does."""
@@ -81,12 +152,11 @@ class BulkReceiver:
         """Nothing is open."""
 
 
-def _items(body: bytes, count: int) -> list[tuple[int, str]]:
-    """Status and type of error of each document, in their order."""
+def _answers(body: bytes, count: int) -> list[Fate]:
+    """In the order of the documents."""
     try:
         items = json.loads(body)["items"]
-        found = [next(iter(item.values())) for item in items]
-        said = [(int(one["status"]), str((one.get("error") or {}).get("type", ""))) for one in found]
+        said = [_answer(next(iter(item.values()))) for item in items]
     except (
         ArithmeticError,
         LookupError,
@@ -103,25 +173,52 @@ def _items(body: bytes, count: int) -> list[tuple[int, str]]:
     return said
 
 
-def _sent(records: Sequence[Ready], items: Sequence[tuple[int, str]]) -> Sent:
-    written = 0
+def _answer(item: Mapping[str, Mapping[str, str]]) -> Fate:
+    # Statuses are numbers; nothing is known of what it says.
+    status, error = int(cast("int", item["status"])), str((item.get("error") or {}).get("type", ""))
+    return Fate(status, f"it answers {status} {on_one_line(error[:100])}".rstrip())
+
+
+def _in_raw_data(data: bytes) -> bytes:
+    """The attribute that OCSF has for an event as text."""
+    action, document, text = _apart(data)
+    kind = cast("dict[str, str]", document["metadata"])["event_code"]
+    return _lines(action, {**document, "message": f"{kind}: see raw_data", "raw_data": text})
+
+
+def _in_message(data: bytes) -> bytes:
+    """For an index that takes no further field: each event has this one."""
+    action, document, text = _apart(data)
+    return _lines(action, {**document, "message": text})
+
+
+def _apart(data: bytes) -> tuple[bytes, dict[str, object], str]:
+    """The action; what no client chooses; and the whole document, as text."""
+    action, text = data.splitlines()
+    document = cast("dict[str, object]", json.loads(text))
+    return action, {name: document[name] for name in _PLAIN if name in document}, text.decode()
+
+
+def _lines(action: bytes, document: Mapping[str, object]) -> bytes:
+    said = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return b"%b\n%b\n" % (action, said.encode())
+
+
+def _sent(records: Sequence[Ready], answers: Sequence[Fate]) -> Sent:
+    """Raises `NotUnderstoodError` where it takes none, and would not later."""
+    written = sum(answer.status in _THERE for answer in answers)
+    never: list[tuple[Ready, str]] = []
     again: list[Ready] = []
-    never: Counter[str] = Counter()
     later: Counter[str] = Counter()
-    for record, (status, error) in zip(records, items, strict=True):
-        # What is in a document may be in the reason, so the type alone is told.
-        why = f"{status} {on_one_line(error[:100])}".rstrip()
-        if status in _THERE:
-            written += 1
-        elif status == _NEVER:
-            never[f"{why} (the first is {record.id})" if not never else why] += 1
-        else:
-            later[why] += 1
+    for record, answer in zip(records, answers, strict=True):
+        if answer.status in _NEVER and written:
+            never.append((record, answer.why))
+        elif answer.status not in _THERE:
             again.append(record)
-    return Sent(
-        written,
-        rejected=never.total(),
-        why_rejected=next(iter(never), ""),
-        again=again,
-        why=f"it answers {later.most_common(1)[0][0]} for {len(again)} of {len(records)}" if later else "",
-    )
+            later[answer.why] += 1
+    why = later.most_common(1)[0][0] if later else ""
+    if all(answer.status in _NEVER for answer in answers):
+        raise NotUnderstoodError(why)
+    said = [f"{reason} (the first is {record.id})" for record, reason in never[:1]]
+    told = f"{why} for {len(again)} of {len(records)}" if again else ""
+    return Sent(written, rejected=len(never), why_rejected="".join(said), again=again, why=told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import ssl
 from pathlib import Path
@@ -18,7 +19,7 @@ from amqpgate.telemetry.audit.outlets import bulk as outlets_bulk
 from amqpgate.telemetry.audit.outlets.counts import OutletCounts
 from amqpgate.telemetry.audit.outlets.receiver import Ready
 from amqpgate.yamldoc import FilePath, Seconds, Secret
-from tests.support.bulk import BulkReceiver, Manner
+from tests.support.bulk import CLOSED, UNFIT, BulkReceiver, Fields, Manner, Refusal
 from tests.support.otlp import Collector
 from tests.unit.telemetry.audit.records import NOW, ORIGIN, until
 
@@ -78,21 +79,146 @@ def test_what_is_not_taken_is_sent_again_and_there_once(
 
 def test_documents_that_fail_alone_are_sent_again_alone(caplog: pytest.LogCaptureFixture) -> None:
     def some(number: str) -> int:
-        return {0: 429, 1: 400, 2: 503}.get(int(number.rpartition("-")[2]) % 4, 201)
+        return {0: 429, 2: 503}.get(int(number.rpartition("-")[2]) % 4, 201)
+
+    def refuses(document: dict[str, Any]) -> Refusal | None:
+        return UNFIT if int(document["metadata"]["uid"].rpartition("-")[2]) % 4 == 1 else None
 
     with BulkReceiver(some) as receiver:
+        receiver.refuses = refuses
         with log_of(open_search=search(receiver.url)) as log:
             for number in range(40):
                 log.event(ORIGIN, "denied", NOW, routing_key=str(number))
         (times, documents) = (receiver.times, receiver.documents)
         never = of(log).outcomes["rejected"]
-        # Those of the first request.
-        assert 0 < never <= 10
+        assert never == 10
         assert len(documents) == 40 - never == of(log).outcomes["written"]
-        assert max(times.values()) == 2
+        # As it is, and as text in two fields.
+        assert {times[number] for number in times if int(number.rpartition("-")[2]) % 4 == 1} == {3}
         assert all(times[number] == 1 for number in times if int(number.rpartition("-")[2]) % 4 == 3)
-        assert "400 some_exception" in caplog.text
+        assert "400 mapper_parsing_exception" in caplog.text
         assert "hunter2" not in caplog.text
+
+
+#: Headers of a message, the later of which do not fit where the first have made fields.
+HEADERS: tuple[tuple[str, ...], ...] = (
+    ('{"n": 1}', '{"n": "text"}'),
+    ('{"a": 1}', '{"a.b": 1}', '{"a": {"b": 1}}'),
+    ('{"a": 1}', '{"": 1}', '{" ": 1}', '{"a..b": 1}'),
+)
+
+
+@pytest.mark.parametrize("headers", HEADERS)
+def test_a_document_that_does_not_fit_is_there_as_text(
+    headers: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    with BulkReceiver() as receiver:
+        receiver.refuses = Fields().refuses
+        with log_of(open_search=search(receiver.url)) as log:
+            for number, one in enumerate(headers):
+                log.event(ORIGIN, "message", NOW + number, operation="basic.publish", headers=one)
+        assert of(log).outcomes["written"] == len(headers) == len(receiver.of(INDEX))
+        assert of(log).outcomes["rejected"] == 0
+        whole, *text = sorted(receiver.of(INDEX), key=lambda one: int(one["time"]))
+        assert "raw_data" not in whole
+        for one, said in zip(text, headers[1:], strict=True):
+            assert one["message"] == "message: see raw_data"
+            assert "unmapped" not in one
+            event = json.loads(one["raw_data"])
+            assert event["unmapped"]["headers"] == json.loads(said)
+            assert {name: event[name] for name in one if name not in ("message", "raw_data")} == {
+                name: one[name] for name in one if name not in ("message", "raw_data")
+            }
+    assert "do not fit the index of openSearch, and are there as text: it answers 400 mapper" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+def test_a_name_that_looks_like_a_date_keeps_no_other_out() -> None:
+    with BulkReceiver() as receiver:
+        receiver.refuses = Fields().refuses
+        with log_of(open_search=search(receiver.url)) as log:
+            for number, name in enumerate(("2026-11-30", "orders", "2026-12-01", "bills")):
+                log.event(ORIGIN, "denied", NOW + number, operation="queue.declare", queue=name)
+        assert len(receiver.of(INDEX)) == 4
+        assert sum("raw_data" in one for one in receiver.of(INDEX)) == 2
+
+
+def test_an_index_that_takes_no_further_field_has_it_in_one_that_each_event_has() -> None:
+    with BulkReceiver() as receiver:
+        fields = Fields()
+        receiver.refuses = fields.refuses
+        with log_of(open_search=search(receiver.url)) as log:
+            log.event(ORIGIN, "message", NOW, operation="basic.publish", headers="{}")
+            until(lambda: of(log).outcomes["written"] == 1)
+            fields.most = len(fields.kinds)
+            log.event(ORIGIN, "message", NOW, operation="basic.publish", headers='{"a": 1}')
+            until(lambda: of(log).outcomes["written"] == 2)
+        _, text = receiver.of(INDEX)
+        assert json.loads(text["message"])["unmapped"]["headers"] == {"a": 1}
+        assert "raw_data" not in text
+
+
+def test_what_is_too_large_as_text_is_halved_and_lost_alone(caplog: pytest.LogCaptureFixture) -> None:
+    def refuses(document: dict[str, Any]) -> Refusal | None:
+        return UNFIT if "unmapped" in document else None
+
+    with BulkReceiver() as receiver:
+        receiver.refuses = refuses
+        with log_of(open_search=search(receiver.url)) as log:
+            for number in range(8):
+                log.event(ORIGIN, "denied", NOW + number, reason='"' * (700 if number == 5 else 10))
+            receiver.most = 3000
+            record_some(log, 0)
+        assert len(receiver.of(INDEX)) == 8
+        assert of(log).outcomes["rejected"] == 1
+    assert "413" in caplog.text
+
+
+@pytest.mark.parametrize("manner", [503, "closes", "garbage"])
+def test_what_may_not_be_there_as_text_is_sent_again(manner: Manner) -> None:
+    with BulkReceiver(200, manner) as receiver:
+        receiver.refuses = Fields().refuses
+        with log_of(open_search=search(receiver.url)) as log:
+            for number, one in enumerate(('{"n": 1}', '{"n": "text"}')):
+                log.event(ORIGIN, "message", NOW + number, operation="basic.publish", headers=one)
+        assert of(log).outcomes["written"] == 2 == len(receiver.of(INDEX))
+        assert of(log).retries == 1
+
+
+def test_an_index_that_takes_none_loses_none(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with BulkReceiver() as receiver:
+        with log_of(open_search=search(receiver.url)) as log:
+            record_some(log, 10)
+            until(lambda: of(log).outcomes["written"] == 11)
+            receiver.refuses = lambda document: CLOSED
+            record_some(log, 100)
+            until(lambda: of(log).retries > 2)
+            assert of(log).queued == 101
+            receiver.refuses = lambda document: None
+        assert (of(log).outcomes["written"], of(log).outcomes["rejected"]) == (112, 0)
+        assert len(receiver.of(INDEX)) == 112
+    assert (
+        "records are not taken by openSearch, and wait: it answers 400 index_closed_exception" in caplog.text
+    )
+    assert "records are taken by openSearch again" in caplog.text
+
+
+def test_a_record_that_fits_in_no_form_is_lost_alone(caplog: pytest.LogCaptureFixture) -> None:
+    def refuses(document: dict[str, Any]) -> Refusal | None:
+        return UNFIT if "seven" in json.dumps(document) else None
+
+    with BulkReceiver() as receiver:
+        receiver.refuses = refuses
+        with log_of(open_search=search(receiver.url)) as log:
+            record_some(log, 10)
+            until(lambda: of(log).outcomes["written"] == 11)
+            # No other is in its request.
+            log.event(ORIGIN, "denied", NOW, reason="seven")
+            until(lambda: of(log).outcomes["rejected"] == 1)
+            record_some(log, 10)
+        assert of(log).outcomes["written"] == 22 == len(receiver.of(INDEX))
+    assert "1 records are rejected by openSearch, and are lost: it answers 400 mapper" in caplog.text
 
 
 def test_a_request_that_is_too_large_is_halved() -> None:
