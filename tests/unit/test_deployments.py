@@ -183,6 +183,17 @@ def test_what_is_published_once_comes_after_what_can_be_pushed_again() -> None:
     assert {"test", "version", "wheels", "sdist", "deb"} <= before("image") < before("chart")
 
 
+def test_the_workflows_keep_no_token_in_the_checkout() -> None:
+    checkouts = [
+        step
+        for path in WORKFLOWS
+        for job in yaml.safe_load(path.read_text())["jobs"].values()
+        for step in job.get("steps", ())
+        if step.get("uses", "").startswith("actions/checkout@")
+    ]
+    assert [step for step in checkouts if step["with"] != {"persist-credentials": False}] == []
+
+
 def test_the_release_pushes_the_chart_signed() -> None:
     chart = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]["chart"]
     run = "\n".join(step.get("run", "") for step in chart["steps"])
