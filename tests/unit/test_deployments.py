@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,40 @@ def test_what_is_published_once_comes_after_what_can_be_pushed_again() -> None:
 
     assert before("publish") == set(jobs) - {"publish"}
     assert {"test", "version", "wheels", "sdist", "deb"} <= before("image") < before("chart")
+
+
+def test_what_is_published_is_what_the_release_builds_for_it() -> None:
+    artifacts = {
+        path.stem: {
+            re.sub(r"\$\{\{.*?\}\}", "x", step["with"]["name"])
+            for job in yaml.safe_load(path.read_text())["jobs"].values()
+            for step in job.get("steps", ())
+            if step.get("uses", "").startswith("actions/upload-artifact@")
+        }
+        for path in WORKFLOWS
+    }
+    publish = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]["publish"]
+    (download,) = [
+        step["with"]
+        for step in publish["steps"]
+        if step.get("uses", "").startswith("actions/download-artifact@")
+    ]
+    wanted = download["pattern"].strip("{}").split(",")
+    taken = {name for name in set().union(*artifacts.values()) if any(fnmatch(name, one) for one in wanted)}
+    # Those of the tests are artifacts of the same run.
+    assert taken == artifacts["release"]
+    assert artifacts["test"]
+
+
+def test_the_workflows_keep_no_token_in_the_checkout() -> None:
+    checkouts = [
+        step
+        for path in WORKFLOWS
+        for job in yaml.safe_load(path.read_text())["jobs"].values()
+        for step in job.get("steps", ())
+        if step.get("uses", "").startswith("actions/checkout@")
+    ]
+    assert [step for step in checkouts if step["with"] != {"persist-credentials": False}] == []
 
 
 def test_the_release_pushes_the_chart_signed() -> None:
