@@ -13,6 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from amqpgate import __version__
 from amqpgate.cli import main
 from tests.support.missing import missing
 from tests.support.prometheus import promtool
@@ -252,6 +253,8 @@ def test_a_release_says_what_is_new_in_it_and_nothing_else() -> None:
     assert f"{HOME}/blob/v0.1.0/SECURITY.md" in links
     assert [link for link in links if not link.startswith("https://")] == []
     assert notes("0.1").returncode == 1
+    # A release of GitHub takes 125,000 characters.
+    assert 0 < len(notes(__version__).stdout) < 125_000
 
 
 def test_wheels_are_built_for_each_python_that_is_supported() -> None:
