@@ -8,6 +8,7 @@ import subprocess
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -24,6 +25,16 @@ COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 UNIT = ROOT / "tools/debian/amqpgate.service"
 HOME = "https://github.com/amqpgate/amqpgate"
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+
+def steps_of(workflow: Path, uses: str = "") -> list[dict[str, Any]]:
+    """Those of all its jobs that use such an action; without a name, all of them."""
+    return [
+        step
+        for job in yaml.safe_load(workflow.read_text())["jobs"].values()
+        for step in job.get("steps", ())
+        if step.get("uses", "").startswith(uses)
+    ]
 
 
 def mounts() -> dict[str, dict[str, str]]:
@@ -142,12 +153,7 @@ def test_the_settings_of_the_package_are_in_order(tmp_path: Path) -> None:
 
 def test_workflows_run_what_everybody_runs() -> None:
     targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
-    steps = [
-        step
-        for path in WORKFLOWS
-        for job in yaml.safe_load(path.read_text())["jobs"].values()
-        for step in job.get("steps", ())
-    ]
+    steps = [step for path in WORKFLOWS for step in steps_of(path)]
     run = " ".join(step.get("run", "") for step in steps)
     assert "bash .ci/run" in run
     assert set(re.findall(r"\bmake ([a-z][a-z-]*)", run.replace("gcc make python3-dev", ""))) <= targets
@@ -197,19 +203,12 @@ def test_what_is_published_is_what_the_release_builds_for_it() -> None:
     artifacts = {
         path.stem: {
             re.sub(r"\$\{\{.*?\}\}", "x", step["with"]["name"])
-            for job in yaml.safe_load(path.read_text())["jobs"].values()
-            for step in job.get("steps", ())
-            if step.get("uses", "").startswith("actions/upload-artifact@")
+            for step in steps_of(path, "actions/upload-artifact@")
         }
         for path in WORKFLOWS
     }
-    publish = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]["publish"]
-    (download,) = [
-        step["with"]
-        for step in publish["steps"]
-        if step.get("uses", "").startswith("actions/download-artifact@")
-    ]
-    wanted = download["pattern"].strip("{}").split(",")
+    (download,) = steps_of(ROOT / ".github/workflows/release.yml", "actions/download-artifact@")
+    wanted = download["with"]["pattern"].strip("{}").split(",")
     taken = {name for name in set().union(*artifacts.values()) if any(fnmatch(name, one) for one in wanted)}
     # Those of the tests are artifacts of the same run.
     assert taken == artifacts["release"]
@@ -217,13 +216,8 @@ def test_what_is_published_is_what_the_release_builds_for_it() -> None:
 
 
 def test_the_workflows_keep_no_token_in_the_checkout() -> None:
-    checkouts = [
-        step
-        for path in WORKFLOWS
-        for job in yaml.safe_load(path.read_text())["jobs"].values()
-        for step in job.get("steps", ())
-        if step.get("uses", "").startswith("actions/checkout@")
-    ]
+    checkouts = [step for path in WORKFLOWS for step in steps_of(path, "actions/checkout@")]
+    assert checkouts
     assert [step for step in checkouts if step["with"] != {"persist-credentials": False}] == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Literal, TypeAlias
 
 from amqpgate.values import frozen
@@ -34,3 +35,8 @@ def note(what: str, text: str, remedy: str) -> Diagnosis:
 
 def bad(what: str, text: str, remedy: str) -> Diagnosis:
     return Diagnosis(what, "bad", text, remedy)
+
+
+def milliseconds(began: float) -> str:
+    """How long it has taken since then, by ``time.monotonic()``."""
+    return f"{(time.monotonic() - began) * 1000:.0f} ms"

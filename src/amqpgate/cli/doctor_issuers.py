@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
-from amqpgate.cli.diagnosis import Diagnosis, bad, ok
+from amqpgate.cli.diagnosis import Diagnosis, bad, milliseconds, ok
 from amqpgate.yamldoc import Seconds
 
 if TYPE_CHECKING:
@@ -37,4 +37,4 @@ async def _issuer(oauth: OAuth) -> Diagnosis:
         return bad(
             what, str(error), f"start it, or correct identity.oauth: {where}; until then no token is taken"
         )
-    return ok(what, f"keys for signatures: {len(keys.keys)}, in {(time.monotonic() - began) * 1000:.0f} ms")
+    return ok(what, f"keys for signatures: {len(keys.keys)}, in {milliseconds(began)}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from amqpgate.cli.diagnosis import Diagnosis, bad, note, ok
+from amqpgate.cli.diagnosis import Diagnosis, bad, milliseconds, note, ok
 from amqpgate.cli.doctor_machine import lasting
 from amqpgate.cli.failures import cause_of
 from amqpgate.logs import on_one_line
@@ -73,10 +73,6 @@ def peers_of(settings: Settings, timeout: float) -> Iterator[Diagnosis]:
             yield _audit_sink(sink, timeout)
 
 
-def _milliseconds(began: float) -> str:
-    return f"{(time.monotonic() - began) * 1000:.0f} ms"
-
-
 @frozen
 class _BrokerCheck:
     """One endpoint, from its name to the login that the settings have for it."""
@@ -108,7 +104,7 @@ class _BrokerCheck:
             why = "the resolver does not answer" if slow else getattr(error, "strerror", None) or str(error)
             return bad(what, why, "write a name that this machine's resolver knows (getent hosts NAME)")
         numbers = ", ".join(dict.fromkeys(str(place[0]) for *_, place in found))
-        return ok(what, f"{numbers}, in {_milliseconds(began)}")
+        return ok(what, f"{numbers}, in {milliseconds(began)}")
 
     async def _tls(self, what: str, address: Address, tls: UpstreamTls) -> Diagnosis:
         """The TLS handshake alone, so that what is wrong with a certificate is not taken for AMQP's."""
@@ -172,7 +168,7 @@ class _BrokerCheck:
             told = (line.greeting.server_properties.get(name) for name in ("product", "version"))
             product = " ".join(map(str, filter(None, told))) or "a broker"
             version = self.endpoint.version or "0-9-1"
-            yield ok(broker, f"{product}, AMQP {version}, in {_milliseconds(began)}")
+            yield ok(broker, f"{product}, AMQP {version}, in {milliseconds(began)}")
             if self.upstream.has_login:
                 yield await self._login(f"{what}: login", line.hop, line.greeting)
         finally:
@@ -238,7 +234,7 @@ class _RedisCheck:
                 why = str(error) or type(error).__name__
         if why:
             return bad(what, why, "start it, or correct sharedLimits: redis, user, password")
-        return ok(what, f"answers in {_milliseconds(began)}")
+        return ok(what, f"answers in {milliseconds(began)}")
 
 
 def _otlp(settings: Otlp, timeout: float) -> Iterator[Diagnosis]:
@@ -260,7 +256,7 @@ def _otlp(settings: Otlp, timeout: float) -> Iterator[Diagnosis]:
                 what, str(error), f"start the collector, or correct otlp.{name}: they are dropped until then"
             )
         else:
-            yield ok(what, f"takes {name}, in {_milliseconds(began)}")
+            yield ok(what, f"takes {name}, in {milliseconds(began)}")
 
 
 def _audit_sink(sink: AuditSinkSettings, timeout: float) -> Diagnosis:
@@ -277,7 +273,7 @@ def _audit_sink(sink: AuditSinkSettings, timeout: float) -> Diagnosis:
         return bad(what, str(error), f"start it, or correct audit.{sink.NAME}: in the end {waits}")
     finally:
         receiver.close()
-    return ok(what, f"{text}, in {_milliseconds(began)}")
+    return ok(what, f"{text}, in {milliseconds(began)}")
 
 
 def _collector(settings: Tracing, timeout: float) -> Diagnosis:
@@ -296,7 +292,7 @@ def _collector(settings: Tracing, timeout: float) -> Diagnosis:
     context = ssl.create_default_context(cafile=_authorities(settings)) if settings.endpoint.is_tls else None
     try:
         with urllib.request.urlopen(request, timeout=timeout, context=context):  # noqa: S310
-            return ok(what, f"takes spans, in {_milliseconds(began)}")
+            return ok(what, f"takes spans, in {milliseconds(began)}")
     except urllib.error.HTTPError as error:
         is_login = error.code in (401, 403)
         remedy = "tracing.headersFile has its login" if is_login else "correct tracing.endpoint"

@@ -73,27 +73,27 @@ class BulkReceiver:
         return Ready(uid, "", _lines(action, {"@timestamp": event["time"], **event}))
 
     def send(self, records: Sequence[Ready]) -> Sent:
-        answers: Sequence[Fate] = self._created([one.data for one in records])
+        fates: Sequence[Fate] = self._created([one.data for one in records])
         for form in (_in_raw_data, _in_message):
-            answers = self._once_more(form, records, answers)
-        return _sent(records, answers)
+            fates = self._once_more(form, records, fates)
+        return _sent(records, fates)
 
     def _created(self, documents: Sequence[bytes]) -> list[Fate]:
         answer = self._asked("POST", f"{self.settings.index}/_bulk?{_FILTER}", documents)
         answer.check()
-        return _answers(answer.body, len(documents))
+        return _fates(answer.body, len(documents))
 
     def _once_more(
-        self, form: Callable[[bytes], bytes], records: Sequence[Ready], answers: Sequence[Fate]
+        self, form: Callable[[bytes], bytes], records: Sequence[Ready], fates: Sequence[Fate]
     ) -> Sequence[Fate]:
         """What became of them, once those that do not fit were sent in that form."""
-        places = [place for place, answer in enumerate(answers) if answer.status == _UNFIT]
+        places = [place for place, fate in enumerate(fates) if fate.status == _UNFIT]
         if not places:
-            return answers
+            return fates
         try:
             made = self._in_parts([form(records[place].data) for place in places])
         except NotUnderstoodError:
-            return answers
+            return fates
         except NotTakenError as error:
             # Of the others it is known, so this is told of these only.
             made = [Fate(0, str(error))] * len(places)
@@ -103,10 +103,10 @@ class BulkReceiver:
         if there:
             log.warning(
                 "audit: %d records do not fit the index of %s, and are there as text: %s (the first is %s)",
-                *(len(there), self.settings.NAME, answers[there[0]].why, records[there[0]].id),
+                *(len(there), self.settings.NAME, fates[there[0]].why, records[there[0]].id),
                 extra=RECURRING,
             )
-        return [found.get(place, answer) for place, answer in enumerate(answers)]
+        return [found.get(place, fate) for place, fate in enumerate(fates)]
 
     def _in_parts(self, documents: Sequence[bytes]) -> list[Fate]:
         """As text they are longer."""
@@ -152,11 +152,11 @@ class BulkReceiver:
         """Nothing is open."""
 
 
-def _answers(body: bytes, count: int) -> list[Fate]:
+def _fates(body: bytes, count: int) -> list[Fate]:
     """In the order of the documents."""
     try:
         items = json.loads(body)["items"]
-        said = [_answer(next(iter(item.values()))) for item in items]
+        said = [_fate(next(iter(item.values()))) for item in items]
     except (
         ArithmeticError,
         LookupError,
@@ -173,7 +173,7 @@ def _answers(body: bytes, count: int) -> list[Fate]:
     return said
 
 
-def _answer(item: Mapping[str, Mapping[str, str]]) -> Fate:
+def _fate(item: Mapping[str, Mapping[str, str]]) -> Fate:
     # Statuses are numbers; nothing is known of what it says.
     status, error = int(cast("int", item["status"])), str((item.get("error") or {}).get("type", ""))
     return Fate(status, f"it answers {status} {on_one_line(error[:100])}".rstrip())
@@ -204,20 +204,20 @@ def _lines(action: bytes, document: Mapping[str, object]) -> bytes:
     return b"%b\n%b\n" % (action, said.encode())
 
 
-def _sent(records: Sequence[Ready], answers: Sequence[Fate]) -> Sent:
+def _sent(records: Sequence[Ready], fates: Sequence[Fate]) -> Sent:
     """Raises `NotUnderstoodError` where it takes none, and would not later."""
-    written = sum(answer.status in _THERE for answer in answers)
+    written = sum(fate.status in _THERE for fate in fates)
     never: list[tuple[Ready, str]] = []
     again: list[Ready] = []
     later: Counter[str] = Counter()
-    for record, answer in zip(records, answers, strict=True):
-        if answer.status in _NEVER and written:
-            never.append((record, answer.why))
-        elif answer.status not in _THERE:
+    for record, fate in zip(records, fates, strict=True):
+        if fate.status in _NEVER and written:
+            never.append((record, fate.why))
+        elif fate.status not in _THERE:
             again.append(record)
-            later[answer.why] += 1
+            later[fate.why] += 1
     why = later.most_common(1)[0][0] if later else ""
-    if all(answer.status in _NEVER for answer in answers):
+    if all(fate.status in _NEVER for fate in fates):
         raise NotUnderstoodError(why)
     said = [f"{reason} (the first is {record.id})" for record, reason in never[:1]]
     told = f"{why} for {len(again)} of {len(records)}" if again else ""
